@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/results/store/result_store.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/queue/owners.h"
 #include "core/run/supervisor.h"
 
 namespace forge::app {
@@ -71,8 +72,25 @@ void print_queued(const std::vector<PendingRun>& runs, bool json) {
   std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
 }
 
+/// The runs that could be queued; of the others a line says why not.
+std::vector<PendingRun> without_refused(const std::vector<PendingRun>& runs) {
+  std::vector<PendingRun> queued;
+  for (const PendingRun& run : runs) {
+    if (const std::optional<Error> problem = refusal(run)) {
+      std::cerr << "error: " << run.label << " is not queued: " << problem->message() << "\n"
+                << "hint: " << problem->hint() << "\n";
+    } else {
+      queued.push_back(run);
+    }
+  }
+  return queued;
+}
+
 /// What the user can do about a run that was left as it is.
 std::string left_text(const run::RunFolder& folder) {
+  const std::optional<queue::ClosedPath> closed = queue::closed_path(folder);
+  if (closed && !closed->is_own)
+    return "left " + folder.id() + " to its owner, " + tables::printable(closed->owner);
   const std::string stop = quoted_command("forge runs stop " + shell_quoted(folder.id())) + " ";
   return folder.is_running() ? "left " + folder.id() + " running; " + stop + "stops it"
                              : "left " + folder.id() + " in the queue; " + stop + "removes it";
@@ -305,7 +323,9 @@ ExecutedRuns execute_runs(const Context& context,
     tell_unfollowed(context, runs);
     throw;
   }
-  print_queued(runs, json);
+  const std::vector<PendingRun> queued = without_refused(runs);
+  print_queued(queued, json);
+  if (queued.size() < runs.size()) return {run::supervised_failed, true, {}};
   return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};
 }
 

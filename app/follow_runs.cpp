@@ -24,6 +24,7 @@
 #include "core/run/host.h"
 #include "core/run/input_files.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/queue/owners.h"
 #include "core/run/start.h"
 #include "core/run/supervisor.h"
 #include "core/worker/messages.h"
@@ -186,6 +187,16 @@ class RunFollower {
   void add(const PendingRun& run) {
     runs_.push_back(run);
     followed_.push_back(std::make_unique<Followed>(runs_.back()));
+    // It was not queued, and fails alone.
+    if (const std::optional<Error> problem = refusal(run)) fail(*followed_.back(), *problem);
+  }
+
+  static void fail(Followed& followed, const Error& problem) {
+    run::RunStatus& status = followed.outcome.emplace().status;
+    status.state = run::RunState::failed;
+    status.reason = problem.message();
+    status.hint = problem.hint();
+    status.storage = problem.exit_code() == ExitCode::storage;
   }
 
   Following following() const {
@@ -229,13 +240,9 @@ class RunFollower {
     for (const queue::NotStarted& failed : done.failed) {
       Followed* followed = find(failed.run);
       if (!followed) continue;
-      run::RunStatus& status = followed->outcome.emplace().status;
-      status.state = run::RunState::failed;
-      status.reason = failed.problem.message();
-      status.hint = failed.problem.hint();
-      status.storage = failed.problem.exit_code() == ExitCode::storage;
+      fail(*followed, failed.problem);
       // Those behind it would find no room either.
-      if (status.storage) begin_to_withdraw();
+      if (followed->outcome->status.storage) begin_to_withdraw();
     }
   }
 
@@ -355,6 +362,11 @@ class RunFollower {
     }
     queue::cancel_queued(*queue, runs, made);
     stop_active();  // those that another process has started meanwhile
+    // What cannot be withdrawn would be waited for without end.
+    for (const auto& followed : followed_) {
+      const run::RunFolder& folder = followed->run.planned.folder;
+      if (!followed->outcome && queue->holds(folder.id()) && !folder.is_running()) leave(*followed);
+    }
   }
 
   void leave_locked() {
@@ -366,14 +378,24 @@ class RunFollower {
   void leave_runs(bool own_too) {
     for (const auto& followed : followed_) {
       if (followed->outcome || (is_own(*followed) && !own_too)) continue;
-      followed->outcome = Outcome{followed->run.planned.folder.status(), Ending::left};
+      leave(*followed);
+    }
+  }
+
+  static void leave(Followed& followed) {
+    followed.outcome = Outcome{{}, Ending::left};
+    try {
+      followed.outcome->status = followed.run.planned.folder.status();
+    } catch (const Error&) {
+      // Another user's files, which this one may not read.
     }
   }
 
   void answer_interrupts() {
     if (interrupts_.count() <= answered_) return;
     answered_ = interrupts_.count();
-    leave_runs(false);
+    constexpr int last = 3;  // one asks to save and stop, and one to stop at once
+    leave_runs(answered_ >= last);
     stop_active();  // first: the queue may be locked for a while
     begin_to_withdraw();
   }
@@ -406,8 +428,14 @@ class RunFollower {
       if (followed->outcome || followed->stops_asked == answered_) continue;
       if (!followed->run.planned.folder.is_running()) continue;
       followed->stops_asked = answered_;
-      followed->run.planned.folder.request_stop(answered_ == 1 ? run::StopRequest::after_checkpoint
-                                                               : run::StopRequest::immediately);
+      try {
+        followed->run.planned.folder.request_stop(
+            answered_ == 1 ? run::StopRequest::after_checkpoint : run::StopRequest::immediately);
+      } catch (const Error& problem) {
+        print_line(*followed, "warning: " + followed->run.label + ": " + problem.message());
+        leave(*followed);
+        continue;
+      }
       print_line(*followed,
                  answered_ == 1 ? "stopping " + followed->run.label +
                                       " after saving a checkpoint; Ctrl-C again stops it now"
@@ -484,6 +512,13 @@ std::optional<queue::Queue> open_queue(const std::filesystem::path& runs_dir,
 
 }  // namespace
 
+std::optional<Error> refusal(const PendingRun& run) {
+  const run::Action action = run.planned.action;
+  if (action != run::Action::start && action != run::Action::resume) return std::nullopt;
+  const std::optional<queue::ClosedPath> closed = queue::closed_path(run.planned.folder);
+  return closed ? std::optional(queue::closed_error(*closed)) : std::nullopt;
+}
+
 QueueGroup new_group() {
   const std::string submitted = utc_timestamp();
   return {submitted + "-" + process_digits(), submitted};
@@ -498,6 +533,7 @@ std::set<std::string> enqueue(const Context& context,
   for (const PendingRun& run : runs) {
     const run::Action action = run.planned.action;
     if (action != run::Action::start && action != run::Action::resume) continue;
+    if (refusal(run)) continue;
     queue::QueueEntry& entry = entries.emplace_back();
     entry.run = run.planned.record.id;
     entry.group = group.name;

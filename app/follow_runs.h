@@ -8,6 +8,7 @@
 
 #include "app/context.h"
 #include "app/terminal.h"
+#include "core/base/error.h"
 #include "core/run/plan.h"
 #include "core/run/queue/queue.h"
 
@@ -22,6 +23,10 @@ struct PendingRun {
   bool made = false;       ///< whether this command made its folder
   int64_t stop_after = 0;  ///< run::SupervisorOptions::stop_after
 };
+
+/// Why the run cannot be queued: this user may not read or write a file of it, which the error
+/// names with its owner. None of a run that is only followed.
+std::optional<Error> refusal(const PendingRun& run);
 
 /// What the queue knows the runs of one command by.
 struct QueueGroup {

@@ -42,7 +42,7 @@ class TensorBoardSink : public MetricSink {
   void begin(const tables::MetricPoint& first) {
     make_directories(folder_);
     const fs::path path = folder_ / tables::tensorboard_file_name(first);
-    write_output_file(path, "");
+    write_file_atomic(path, "");
     file_.emplace(path);
     held_ = tables::tensorboard_beginning(first);
   }

@@ -90,6 +90,14 @@ int print_json(const nlohmann::ordered_json& json) {
   return 0;
 }
 
+void print_bytes(const std::string& text) {
+  if (::isatty(STDOUT_FILENO) != 0) {
+    std::cout << tables::printable_lines(text);
+  } else {
+    tables::PrintableOutput::write_raw(std::cout, text);
+  }
+}
+
 int write_output(const std::string& text, const OutputOptions& options) {
   if (options.file.empty()) {
     std::cout << text;

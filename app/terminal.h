@@ -94,6 +94,10 @@ auto json_list(const Items& items, const ToJson& to_json) {
   return list;
 }
 
+/// A text of others on standard output, of a model or template: another program gets its bytes, and
+/// a terminal is not steered by them.
+void print_bytes(const std::string& text);
+
 /// Prints the text, or writes it to the file of -o and reports that. Returns 0 as print_json does.
 int write_output(const std::string& text, const OutputOptions& options);
 int write_output(const nlohmann::ordered_json& json, const OutputOptions& options);

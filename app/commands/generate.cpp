@@ -39,15 +39,6 @@ std::string read_prompt(const std::string& file) {
   return text;
 }
 
-/// Another program gets the bytes that the model wrote; a terminal must not be steered by them.
-void print_text(const std::string& text) {
-  if (is_terminal(STDOUT_FILENO)) {
-    std::cout << tables::printable_lines(text);
-  } else {
-    tables::PrintableOutput::write_raw(std::cout, text);
-  }
-}
-
 std::string tokens_text(int64_t count) {
   return with_thousands(count) + (count == 1 ? " token" : " tokens");
 }
@@ -87,7 +78,7 @@ std::string heading(const GenerationQuestion& question, const GeneratedSample& s
 void print_samples(const GenerationQuestion& question, const Generated& generated) {
   for (const GeneratedSample& sample : generated.samples) {
     std::cout << styled(heading(question, sample), Style::bold) << "\n";
-    print_text(sample.text);
+    print_bytes(sample.text);
     std::cout << (ends_with(sample.text, "\n") ? "\n" : "\n\n");
   }
 }
@@ -155,7 +146,7 @@ int generate(const Context& context, const GenerateOptions& options) {
     if (prompt_is_due)
       std::cout << styled(tables::printable_lines(question.prompts[0]), Style::dim);
     prompt_is_due = false;
-    print_text(piece);
+    print_bytes(piece);
     std::cout.flush();
   };
   const Generated generated =

@@ -79,7 +79,9 @@ int pack(const Context& context, const PackCommand& options) {
   std::vector<std::string> notes;
   manage::PackOptions pack;
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);
-  if (fs::exists(pack.file)) {
+  // A link that waits there, which a folder may bring, would lead elsewhere.
+  std::error_code unknown;
+  if (fs::exists(fs::symlink_status(pack.file, unknown))) {
     throw Error("'" + shown_path(pack.file) + "' exists already",
                 "choose another file with -o",
                 ExitCode::failed);

@@ -47,6 +47,14 @@ std::string left_text(const std::string& owner) {
   return "left to its owner, " + tables::printable(owner);
 }
 
+/// The user who alone can stop a run, or take it out of the queue; "": this one can.
+std::string who_alone_stops(const run::RunFolder& folder, const std::filesystem::path& runs_dir) {
+  const std::optional<queue::ClosedPath> closed = queue::closed_path(folder);
+  const bool can = !closed || (folder.is_running() ? run::can_write(folder.path())
+                                                   : queue::is_own_entry(runs_dir, folder.id()));
+  return can || closed->is_own ? "" : closed->owner;
+}
+
 /// The selected runs, or with --all every active and queued one that this user may stop.
 std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopOptions& options) {
   if (options.all != options.runs.empty())
@@ -57,7 +65,7 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   std::vector<run::RunFolder> folders;
   for (const run::RunFolder& folder : run::list_runs(runs_dir)) {
     if (!is_active(folder, runs_dir)) continue;
-    const std::string owner = queue::owner_of_closed(folder);
+    const std::string owner = who_alone_stops(folder, runs_dir);
     if (owner.empty()) {
       folders.push_back(folder);
     } else {
@@ -79,8 +87,8 @@ void stop_active(const std::vector<run::RunFolder>& folders,
 }
 
 /// Of a run that was neither asked to stop nor taken out of the queue.
-std::string idle_text(const run::RunFolder& folder) {
-  const std::string owner = queue::owner_of_closed(folder);
+std::string idle_text(const run::RunFolder& folder, const std::filesystem::path& runs_dir) {
+  const std::string owner = who_alone_stops(folder, runs_dir);
   if (!owner.empty()) return left_text(owner);
   const run::RunState state = folder.state();
   return run::name_of(state) +
@@ -106,7 +114,7 @@ int stop(const Context& context, const RunsStopOptions& options) {
   for (const run::RunFolder& folder : folders) {
     std::string what = asked.count(folder.id()) > 0    ? stopping
                        : waited.count(folder.id()) > 0 ? "removed from the queue"
-                                                       : idle_text(folder);
+                                                       : idle_text(folder, context.runs_dir());
     if (asked.count(folder.id()) > 0) {
       const run::StoppedProcesses stopped = folder.stopped_processes();
       if (stopped.supervisor != 0) {
@@ -311,6 +319,11 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
               backend.environment, request.device, jobs, usable_cores(), processes)};
 }
 
+/// A run whose files this user may not read and write.
+PendingRun unprepared(const run::RunFolder& folder) {
+  return {folder.id(), "", {folder.record(), folder, run::Action::resume}, {}};
+}
+
 /// Why a run cannot be resumed, "" where it can.
 std::string resume_problem(const Context& context, const run::RunFolder& folder) {
   std::error_code error;
@@ -338,7 +351,9 @@ int resume(const Context& context, const RunsResumeOptions& options) {
                 << "\n";
       runs.push_back({folder.id(), "", {folder.record(), folder, run::Action::running}, {}});
     } else if (reason.empty()) {
-      runs.push_back(prepare_resume(context, folder, options.queue.jobs));
+      const bool is_closed = queue::closed_path(folder).has_value();  // it fails alone
+      runs.push_back(is_closed ? unprepared(folder)
+                               : prepare_resume(context, folder, options.queue.jobs));
     } else {
       std::cerr << tables::printable(folder.id()) << " " << reason << "\n";
     }

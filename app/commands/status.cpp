@@ -94,6 +94,8 @@ std::string hindrance_text(const std::vector<store::WaitingRun>& waiting) {
       waiting.begin(), waiting.end(), [](const auto& run) { return !run.owner.empty(); });
   if (others) text += "A run for another user is started by that user's forge alone.\n";
   for (const store::WaitingRun& run : waiting) {
+    if (!run.closed.empty() && run.owner.empty())
+      text += run.entry.run + " waits for " + tables::printable(run.closed) + ".\n";
     if (!run.no_room.empty())
       text += run.entry.run + " waits for room: " + tables::printable(run.no_room) + ".\n";
   }
@@ -182,6 +184,7 @@ nlohmann::json overview_json(const Status& status) {
     entry["config"] = run.config;
     entry["host_silent_seconds"] = or_null(run.host_silent_seconds);
     entry["owner"] = run.owner.empty() ? nlohmann::json() : nlohmann::json(run.owner);
+    entry["closed"] = run.closed.empty() ? nlohmann::json() : nlohmann::json(run.closed);
     entry["no_room"] = run.no_room.empty() ? nlohmann::json() : nlohmann::json(run.no_room);
     entry["steps_left"] = run.steps_left;
     entry["seconds"] = or_null(run.seconds);

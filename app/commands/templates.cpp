@@ -53,10 +53,19 @@ int print_config_text(const Context& context, const PpOptions& options) {
                                                {"config", chosen.config.name},
                                                {"lines", project::lines_to_json(rendered)}},
                         options.output);
-  if (!options.annotate) return write_output(rendered.text + "\n", options.output);
-  const Style style = options.output.file.empty() ? Style::dim : Style::plain;
-  return write_output(annotated(project::annotate(rendered, context.here()), style),
-                      options.output);
+  const bool is_printed = options.output.file.empty();
+  const bool is_shown = is_printed && ::isatty(STDOUT_FILENO) != 0;
+  std::string text = rendered.text + "\n";
+  if (options.annotate) {
+    std::vector<project::AnnotatedLine> lines = project::annotate(rendered, context.here());
+    if (is_shown)
+      for (project::AnnotatedLine& line : lines) line.text = tables::printable_lines(line.text);
+    text = annotated(lines, is_printed ? Style::dim : Style::plain);
+    if (is_shown) return write_output(text, options.output);  // its colours are forge's own
+  }
+  if (!is_printed) return write_output(text, options.output);
+  print_bytes(text);
+  return 0;
 }
 
 struct TrefsOptions {

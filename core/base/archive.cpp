@@ -216,7 +216,7 @@ struct ArchiveWriter::Stream {
   std::exception_ptr failure;  ///< thrown while libarchive called, which it must not pass through
   std::unique_ptr<archive, ArchiveDeleter> writer{archive_write_new()};
 
-  explicit Stream(const fs::path& path) : file(path) {}
+  explicit Stream(const fs::path& path) : file(path, false) {}
 
   void compress(std::string_view bytes, ZSTD_EndDirective mode) {
     ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};

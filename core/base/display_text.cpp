@@ -184,7 +184,8 @@ std::streambuf* PrintableOutput::sink_of(std::ostream& stream) {
 }
 
 void PrintableOutput::write_raw(std::ostream& stream, std::string_view bytes) {
-  put(sink_of(stream), bytes);
+  const auto size = static_cast<std::streamsize>(bytes.size());
+  if (sink_of(stream)->sputn(bytes.data(), size) != size) stream.setstate(std::ios::badbit);
 }
 
 void PrintableOutput::draw_line(std::ostream& stream, std::string_view line) {

@@ -95,8 +95,13 @@ void require_replaceable(const fs::path& file, const std::string& how) {
   const std::string path = file.string();
   if (starts_with(path, "/dev/") || starts_with(path, "/proc/")) return;
   std::error_code unknown;
-  if (fs::is_symlink(file, unknown) && !path_exists(file))
-    throw Error("'" + path + "' is a link to a file that is not there: nothing is written to it",
+  // A folder may bring a link with it, to any file of this user's.
+  const bool is_missing = !path_exists(file);
+  const bool is_empty = !is_missing && fs::file_size(file, unknown) == 0 && !unknown;
+  if (fs::is_symlink(file, unknown) && (is_missing || is_empty))
+    throw Error("'" + path + "' is a link to " +
+                    (is_missing ? "a file that is not there" : "an empty file") +
+                    ": nothing is written to it",
                 "remove the link, or " + how,
                 ExitCode::usage);
   if (!is_file(file) || is_as_written(file)) return;

@@ -1,11 +1,13 @@
 #include "core/run/needed_checkpoints.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/base/json_file.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/text.h"
 #include "core/run/request.h"
 
@@ -19,23 +21,41 @@ namespace {
 
 constexpr uintmax_t max_path_bytes = 4096;
 
-/// A file for each run of another runs folder: its path, under the hash of that.
-fs::path marks_folder(const fs::path& runs_dir) { return runs_dir / ".needed"; }
+/// In a runs folder: a file for each run of another one, its path, under the hash of that.
+constexpr const char* marks_name = ".needed";
 
-/// The runs of other runs folders that are marked in this one. The mark of a completed one goes.
-std::vector<RunFolder> marked_runs(const fs::path& runs_dir) {
-  std::vector<RunFolder> runs;
-  for (const fs::path& mark : folder_entries(marks_folder(runs_dir))) {
+/// The run that a mark names; none where it is no mark that forge wrote, whatever else lies there.
+std::optional<RunFolder> marked_run(const fs::path& mark) {
+  require_own_file(mark);
+  const fs::path path = read_file_within(mark, max_path_bytes);
+  if (!path.is_absolute() || mark.filename() != hash_hex(path.string())) return std::nullopt;
+  return RunFolder(path);
+}
+
+/// Calls `visit(run, mark)` for each mark in a runs folder. The folder of the marks is opened
+/// without following links: it may come from somebody else.
+template <class Visit>
+void for_each_mark(const PinnedFolder& marks, const Visit& visit) {
+  for (const fs::path& mark : folder_entries(marks.path())) {
     try {
-      const RunFolder run(read_file_within(mark, max_path_bytes));
-      if (path_exists(run.done_file())) {
-        remove_tree(mark);
-      } else if (run.has_record()) {
-        runs.push_back(run);
-      }
+      if (const auto run = marked_run(mark)) visit(*run, mark);
     } catch (const Error&) {
       // It is no mark, or of a folder that this user may not look into.
     }
+  }
+}
+
+/// The runs of other runs folders that are marked in this one and not completed.
+std::vector<RunFolder> marked_runs(const fs::path& runs_dir) {
+  std::vector<RunFolder> runs;
+  std::error_code unknown;
+  if (!fs::is_directory(fs::symlink_status(runs_dir / marks_name, unknown))) return runs;
+  try {
+    for_each_mark(PinnedFolder(runs_dir, marks_name), [&](const RunFolder& run, const fs::path&) {
+      if (!path_exists(run.done_file()) && run.has_record()) runs.push_back(run);
+    });
+  } catch (const Error&) {
+    // It was moved away this moment.
   }
   return runs;
 }
@@ -75,8 +95,12 @@ void mark_needed_elsewhere(const RunFolder& run) {
     const fs::path runs_dir = needed.origin().path().parent_path();
     if (is_same_path(runs_dir, run.path().parent_path()) || !can_write(runs_dir)) continue;
     try {
-      make_own_folders(runs_dir, marks_folder("").filename());
-      write_file_atomic(marks_folder(runs_dir) / hash_hex(path), path);
+      make_own_folders(runs_dir, marks_name);
+      const PinnedFolder marks(runs_dir, marks_name);
+      write_file_atomic(marks.path() / hash_hex(path), path);
+      for_each_mark(marks, [](const RunFolder& marked, const fs::path& mark) {
+        if (path_exists(marked.done_file())) remove_tree(mark);
+      });
     } catch (const Error&) {
       // It is full, or was moved away this moment.
     }

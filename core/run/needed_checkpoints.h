@@ -26,7 +26,8 @@ std::vector<NeededCheckpoint> needed_checkpoints(const RunFolder& run);
 std::vector<NeededCheckpoint> needed_checkpoints(const std::filesystem::path& runs_dir);
 
 /// Marks the run in the other runs folders that it names checkpoints of, so that nobody removes
-/// them there while it is not completed. One that cannot be written stays without the mark.
+/// them there while it is not completed. One that cannot be written stays without the mark. Marks
+/// of completed runs are removed there: nothing else removes any.
 void mark_needed_elsewhere(const RunFolder& run);
 
 /// Of a run that is to be brought to another machine: what it begins from and does not hold, and

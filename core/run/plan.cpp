@@ -20,6 +20,7 @@
 #include "core/run/identity.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
+#include "core/run/queue/owners.h"
 #include "core/run/repetition.h"
 #include "core/run/request.h"
 #include "core/run/scorer.h"
@@ -548,6 +549,7 @@ namespace {
 void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
+    if (queue::closed_path(planned.folder)) return;  // who would queue it says so
     const bool has_other =
         planned.action == Action::start && !inputs.continue_from.checkpoint.empty();
     if (has_other && planned.folder.state() == RunState::not_started) {

@@ -1,6 +1,8 @@
 #include "core/run/request.h"
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -152,15 +154,47 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 
 namespace {
 
-/// The command that plans the run again. As it was typed, where that cannot mean anything else: it
-/// may be somebody else's.
+/// Whether a word of a command is plain: a name, a number, or what a shell and forge take as it is.
+bool is_plain_word(const std::string& word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](char byte) {
+    return std::isalnum(static_cast<unsigned char>(byte)) ||
+           std::string_view("_.,:=+-").find(byte) != std::string_view::npos;
+  });
+}
+
+/// Whether the setting of a `--set` names no program, folder or file, and no code.
+bool is_plain_setting(const std::string& setting) {
+  const std::string key = setting.substr(0, setting.find('='));
+  const bool has_section = starts_with(key, "train.") || starts_with(key, "optimizer.") ||
+                           (starts_with(key, "model.") && !starts_with(key, "model.blocks"));
+  return setting.size() > key.size() && has_section;
+}
+
+/// Whether a command trains configs of the folder that it is typed in, and says no more than how
+/// long, by which numbers and on what. Whoever wrote it can then make it start nothing of theirs.
+bool says_numbers_alone(const std::string& typed) {
+  const std::vector<std::string> words = split(typed, ' ');
+  if (words.size() < 3 || words[0] != "forge" || words[1] != "run") return false;
+  for (size_t i = 2; i < words.size(); ++i) {
+    if (!is_plain_word(words[i])) return false;
+    if (words[i][0] != '-') continue;  // the name of a config
+    const std::string& option = words[i];
+    const bool is_known = option == "--set" || option == "--seed" || option == "--profile" ||
+                          option == "--threads" || option == "--device";
+    if (!is_known || ++i == words.size() || !is_plain_word(words[i]) || words[i][0] == '-')
+      return false;
+    if (option == "--set" && !is_plain_setting(words[i])) return false;
+  }
+  return true;
+}
+
+/// The command that plans the run again. As it was typed, where that cannot mean anything else: the
+/// run may have come from somebody else, who wrote it.
 std::string command_of(const RunRecord& record) {
   constexpr size_t longest = 200;
   const std::string& typed = record.command;
-  const bool can_be_pasted = starts_with(typed, "forge run ") && typed.size() <= longest &&
-                             typed.find_first_of(";|&`$<>()\\\n#!") == std::string::npos &&
-                             typed.find("--force") == std::string::npos &&
-                             typed.find("--detach") == std::string::npos;
+  const bool is_imported = record.workspace.empty();
+  const bool can_be_pasted = !is_imported && typed.size() <= longest && says_numbers_alone(typed);
   return quoted_command(can_be_pasted ? typed : "forge run " + shell_quoted(record.config));
 }
 

@@ -94,19 +94,39 @@ std::optional<ToolAnswer> ask(Launcher& launcher,
                    shown_path(folder) + "', to record them"});
 }
 
+/// Whether a name in git's config has printable ASCII characters alone. Of others nobody knows how
+/// options, the locale and git itself read them.
+bool is_plain(const std::string& name) {
+  constexpr size_t longest = 1000;
+  return name.size() <= longest && std::all_of(name.begin(), name.end(), [](char byte) {
+           return byte >= ' ' && byte <= '~';
+         });
+}
+
+/// Whether a name is that of a section which is called by branches, addresses and paths. No command
+/// used here runs anything that these name.
+bool may_have_any_characters(const std::string& name) {
+  constexpr const char* sections[] = {
+      "branch.", "credential.", "http.", "includeif.", "remote.", "submodule.", "url."};
+  return std::any_of(std::begin(sections), std::end(sections), [&](const char* section) {
+    return starts_with(name, section);
+  });
+}
+
 /// Turns the content filters of the repository off. False where that cannot be: git cuts what
 /// follows -c at its first "=", and a name may have one.
 bool turn_filters_off(Launcher& launcher, WorkerCommand& git) {
-  const auto filters =
-      ask(launcher,
-          git,
-          {"config", "--name-only", "--get-regexp", "^filter\\..*\\.(clean|process|required)$"});
-  constexpr int nothing_found = 1;
-  if (!filters || filters->code > nothing_found) return false;
-  for (const std::string& name : filters->lines) {
+  // All names, of included files, too: a regular expression of git's finds none that has bytes
+  // which the locale does not know. No name has a line break.
+  const auto names = ask(launcher, git, {"config", "--list", "--name-only"});
+  if (!names || names->code != 0) return false;
+  for (const std::string& name : names->lines) {
+    if (!is_plain(name) && !may_have_any_characters(name)) return false;
+    const bool is_required = ends_with(name, ".required");
+    const bool is_run = ends_with(name, ".clean") || ends_with(name, ".process");
+    if (!starts_with(name, "filter.") || !(is_run || is_required)) continue;
     if (name.find('=') != std::string::npos) return false;
-    git.arguments.insert(git.arguments.end(),
-                         {"-c", name + (ends_with(name, ".required") ? "=false" : "=")});
+    git.arguments.insert(git.arguments.end(), {"-c", name + (is_required ? "=false" : "=")});
   }
   return true;
 }

@@ -32,7 +32,8 @@ std::optional<ToolAnswer> run_tool(Launcher& launcher,
 /// from it; "" where there is none. The repository may be somebody else's, and what its config
 /// names is not run: no monitor of files, hook, content filter, helper of a remote, and no config
 /// of a bare repository that lies in the folder as files. A file behind a filter is compared
-/// without it, so it may count as changed after it was touched.
+/// without it, so it may count as changed after it was touched. Where a filter cannot be turned off
+/// for certain, the answer is "".
 std::string git_revision(Launcher& launcher, const std::filesystem::path& folder);
 
 }  // namespace forge::worker

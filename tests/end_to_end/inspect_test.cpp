@@ -78,6 +78,22 @@ class Tree {
   Program forge;
 };
 
+TEST_CASE("a template steers no terminal, and a pipe gets its bytes", "[hostile]") {
+  Tree tree;
+  const std::string steering = "# \033[31m\033]0;x\007red";
+  tree.write("fine/templates/configs/second.yaml", Tree::config("Second", "") + steering + "\n");
+  CHECK(contains(tree.text({"pp", "second"}), steering));
+  const std::string program = tree.forge.binary.string();
+  tree.forge.binary = "/usr/bin/script";
+  if (!path_exists(tree.forge.binary)) return;
+  for (const char* more : {"", " --annotate"}) {
+    const std::string shown = tree.text({"-qec", program + " pp second" + more, "/dev/null"});
+    INFO(shown);
+    CHECK(contains(shown, "red"));
+    CHECK_FALSE(contains(shown, "\033"));
+  }
+}
+
 TEST_CASE("a tree is listed from within and a broken config keeps its reason to itself") {
   const Tree tree;
   REQUIRE(contains(tree.text({"ls"}), "[first]"));

@@ -203,6 +203,10 @@ TEST_CASE("a packed run is imported elsewhere and what it does is the same") {
   const json packed = json_of(forge, {"pack", id, "-o", file});
   REQUIRE(packed.at("run") == id);
   REQUIRE(forge.call({"pack", id, "-o", file}).exit_code == 1);  // never replaced
+  // Nor is a link followed that waits there and leads to no file yet.
+  std::filesystem::create_symlink("elsewhere", forge.folder() / "link");
+  REQUIRE(forge.call({"pack", id, "-o", (forge.folder() / "link").string()}).exit_code == 1);
+  REQUIRE_FALSE(path_exists(forge.folder() / "elsewhere"));
   const Program other;
   const json imported = json_of(other, {"import", file});
   REQUIRE(imported.at("made") == true);

@@ -207,6 +207,36 @@ TEST_CASE("the status names the user for whom alone a run waits") {
   CHECK(count(forge, "completed") == 2);
 }
 
+TEST_CASE("a run with a file that one may not write is refused before it is queued", "[hostile]") {
+  using std::filesystem::perms;
+  Program forge;
+  REQUIRE(forge.call(runs_of("1", endless_steps, {"--detach"})).exit_code == 0);
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 50; }));
+  REQUIRE(forge.call({"runs", "stop", "--all"}).exit_code == 0);
+  wait_for_the_end(forge, 1);
+  const std::filesystem::path run = forge.only_run();
+  permissions(forge.folder().path(), perms::all);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(forge.runs_dir()))
+    permissions(entry, perms::all);
+  permissions(forge.runs_dir(), perms::all);
+  permissions(run / "events.jsonl", perms(0444));
+  forge.environment["FORGE_CACHE_DIR"] = (forge.folder() / "cache").string();
+  forge.as_nobody = true;
+  const std::string id = run.filename().string();
+  const Outcome detached = forge.call({"runs", "resume", id, "--detach"});
+  if (detached.exit_code == 127) return;  // another user cannot reach the build folder
+  const bool is_queued = path_exists(forge.runs_dir() / ".queue" / "entries" / id);
+  INFO(detached.err);
+  CHECK(detached.exit_code == 1);
+  CHECK(contains(detached.err, "you may not write to '"));
+  CHECK(contains(detached.err, "events.jsonl'"));
+  REQUIRE_FALSE(is_queued);  // it would be waited for without end
+  const Outcome followed = forge.call({"runs", "resume", id});
+  INFO(followed.err);
+  CHECK(followed.exit_code == 1);
+  CHECK(contains(followed.err, "failed: you may not write to '"));
+}
+
 TEST_CASE("a run of a larger priority begins before those that wait already") {
   Program forge;
   const WorkerGate gate(forge);

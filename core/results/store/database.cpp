@@ -320,6 +320,67 @@ FileStamp stamp_of(const std::filesystem::path& path) {
           static_cast<int64_t>(status.st_ino)};
 }
 
+const char* guarded_files() {
+  static const char* const name = [] {
+    static sqlite3_vfs guarded = *::sqlite3_vfs_find(nullptr);
+    static const decltype(guarded.xOpen) open_any = guarded.xOpen;
+    guarded.pNext = nullptr;
+    guarded.zName = "forge";
+    guarded.xOpen =
+        [](sqlite3_vfs* vfs, const char* path, sqlite3_file* file, int flags, int* out) {
+          if ((flags & SQLITE_OPEN_SUPER_JOURNAL) == 0)
+            return open_any(vfs, path, file, flags, out);
+          file->pMethods = nullptr;
+          return SQLITE_CANTOPEN;
+        };
+    ::sqlite3_vfs_register(&guarded, 0);
+    return guarded.zName;
+  }();
+  return name;
+}
+
+namespace {
+
+/// Stores are made with a write-ahead log, so this is another program's, or came with the folder.
+/// SQLite would undo in the store what it says, and remove the file that it names.
+void refuse_journal(const fs::path& path) {
+  const fs::path journal = beside(path, "-journal");
+  std::error_code unknown;
+  if (!fs::exists(fs::symlink_status(journal, unknown))) return;
+  throw Error(
+      "'" + shown_path(journal) +
+          "' is no file of forge's, and SQLite would change and remove files as it says: "
+          "the results store is not opened beside it",
+      quoted_command("rm " + shell_quoted(journal.string())) + " removes it; " + reindex_hint,
+      ExitCode::failed);
+}
+
+/// A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
+std::unique_ptr<SQLite::Database> connect(const fs::path& path) {
+  auto database = std::make_unique<SQLite::Database>(
+      path.string(),
+      SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX,
+      0,
+      guarded_files());
+  sqlite3_busy_handler(database->getHandle(), wait_for_others, database->getHandle());
+  sqlite3_db_config(database->getHandle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  bring_up_to_date(*database);  // first: a file that is refused stays untouched
+  require_own_schema(*database);
+  database->exec("PRAGMA journal_mode = WAL");
+  return database;
+}
+
+/// An empty store, put in its place when it is whole: whoever is killed meanwhile leaves no journal
+/// beside it.
+void make_database(const fs::path& path) {
+  const ScratchFolder aside(aside_path(path));
+  const fs::path built = aside.path() / store_name;
+  connect(built).reset();  // its log is folded into the file then
+  rename_path(built, path);
+}
+
+}  // namespace
+
 std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   const fs::path folder = path.parent_path();
   if (!folder.empty() && !is_folder(folder)) {
@@ -331,17 +392,13 @@ std::unique_ptr<SQLite::Database> open_database(const fs::path& path) {
   require_own_file(path);
   for (const char* suffix : companions) require_own_file(beside(path, suffix));
   // The log of a database that was deleted is none of a new one's: processes still write to it.
-  if (!path_exists(path))
+  const bool is_new = !path_exists(path);
+  if (is_new)
     for (const char* suffix : companions) remove_tree(beside(path, suffix));
+  refuse_journal(path);
   return with_store_errors(path, [&] {
-    // A connection is one thread's: SQLite's own locks cost a fifth of reading rows.
-    auto database = std::make_unique<SQLite::Database>(
-        path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX);
-    sqlite3_busy_handler(database->getHandle(), wait_for_others, database->getHandle());
-    sqlite3_db_config(database->getHandle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    bring_up_to_date(*database);  // first: a file that is refused stays untouched
-    require_own_schema(*database);
-    database->exec("PRAGMA journal_mode = WAL");
+    if (is_new) make_database(path);
+    auto database = connect(path);
     database->exec("PRAGMA synchronous = NORMAL");
     // Fewer checkpoints while thousands of runs are written. The log stays below 16 MiB or so.
     database->exec("PRAGMA wal_autocheckpoint = 4000");

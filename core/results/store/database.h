@@ -156,8 +156,13 @@ class WhereClause {
 
 /// Opens or creates the store's database: write-ahead log, busy timeout, the program's schema. One
 /// of another schema is emptied, and the next synchronisation rebuilds it. Throws Error where it
-/// cannot be opened or is no results store.
+/// cannot be opened or is no results store, and where a rollback journal lies beside it, which may
+/// come from somebody else and which SQLite would obey.
 std::unique_ptr<SQLite::Database> open_database(const std::filesystem::path& path);
+
+/// The name of SQLite's way to files (VFS) that stores are opened by: the system's own, but that no
+/// journal makes SQLite read and remove another file which it names (a "super-journal").
+const char* guarded_files();
 
 constexpr const char* reindex_hint =
     "'forge store reindex' builds it anew from the run folders; no result is lost";

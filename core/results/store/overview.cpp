@@ -210,7 +210,11 @@ WaitingRun waiting(const fs::path& runs_dir,
     const double now = unix_time();
     waiting.host_silent_seconds = now - queue::last_sign_of_life(runs_dir, entry).value_or(now);
   }
-  waiting.owner = queue::owner_of_closed(run::RunFolder(runs_dir / entry.run));
+  const run::RunFolder folder(runs_dir / entry.run);
+  if (const auto closed = queue::closed_path(folder)) {
+    waiting.closed = queue::closed_text(*closed, folder);
+    if (!closed->is_own) waiting.owner = closed->owner;
+  }
   const RunSummary* found = past.find(entry.run);
   if (!found || !config.is_object()) return waiting;
   waiting.config = found->config;
@@ -255,7 +259,7 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
     }
     const auto next = std::find_if(
         overview.waiting.begin(), overview.waiting.end(), [](const WaitingRun& waiting) {
-          return waiting.entry.host == run::host_name() && waiting.owner.empty();
+          return waiting.entry.host == run::host_name() && waiting.closed.empty();
         });
     if (next != overview.waiting.end())
       next->no_room = run::missing_room(run::RunFolder(runs_dir / next->entry.run));

@@ -84,6 +84,8 @@ struct WaitingRun {
   std::optional<double> host_silent_seconds;
   /// Whose run it is, where only that user's forge can start it (core/run/queue/owners.h); "".
   std::string owner;
+  /// What of its files this user may not read or write; "".
+  std::string closed;
   /// What the disk has no room for, of the first run that this host is to start; "".
   std::string no_room;
   std::string config;

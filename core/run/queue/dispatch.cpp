@@ -155,6 +155,7 @@ class Dispatcher {
   /// Whether this host is to start a run that nobody runs. Takes over those of hosts that are gone.
   bool is_ours(QueueEntry& entry) {
     if (entry.host == host_) return true;
+    if (sign_of_life_) correct_signs(runs_dir_, entry, *sign_of_life_);
     const std::optional<double> last_sign = last_sign_of_life(runs_dir_, entry);
     const double silence = sign_of_life_ && last_sign ? *sign_of_life_ - *last_sign : 0;
     const bool is_gone = silence >= gone_after_seconds && !folder_of(entry).is_running();
@@ -177,12 +178,17 @@ class Dispatcher {
     return true;
   }
 
-  /// Whether it waits for another user, to whom its files belong. Nothing here can tell then
-  /// whether it has ended.
+  /// Whether it waits for who owns its files, which this user may not read and write. Nothing here
+  /// can tell then whether it has ended. But its own command is told, where it does not run.
   bool is_left_to_owner(const QueueEntry& entry) {
-    const std::string owner = owner_of_closed(folder_of(entry));
-    if (owner.empty()) return false;
-    wait_for(entry, "its owner, " + owner + ": this user may not write to its folder");
+    const run::RunFolder folder = folder_of(entry);
+    const std::optional<ClosedPath> closed = closed_path(folder);
+    if (!closed) return false;
+    if (impatient_.count(entry.run) > 0 && !closed->hides_lock && !folder.is_running()) {
+      fail(entry, closed_error(*closed));
+    } else {
+      wait_for(entry, closed_text(*closed, folder));
+    }
     return true;
   }
 
@@ -447,10 +453,12 @@ std::vector<std::string> cancel_queued(Queue& queue,
   std::vector<std::string> withdrawn;
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
-    if (!queue.holds(run) || folder.is_running() || !owner_of_closed(folder).empty()) continue;
+    if (!queue.holds(run) || folder.is_running()) continue;
+    const bool is_closed = closed_path(folder).has_value();
+    if (is_closed && !is_own_entry(queue.runs_dir(), run)) continue;
     queue.remove(run);
     withdrawn.push_back(run);
-    if (made.count(run) > 0) remove_if_never_begun(folder);
+    if (made.count(run) > 0 && !is_closed) remove_if_never_begun(folder);
   }
   return withdrawn;
 }
@@ -459,6 +467,7 @@ void remove_unqueued(const Queue& queue, const std::set<std::string>& runs) {
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
     if (queue.may_wait(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
+    if (closed_path(folder)) continue;
     remove_if_never_begun(folder);
   }
 }

@@ -65,9 +65,9 @@ constexpr int max_starts = 5;
 /// it saves and stops.
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed);
 
-/// Takes those of these runs out of the queue that do not run, and returns them. One of another
-/// user that may run (owners.h) stays. Of `made` also the
-/// folder is removed, unless the run has begun before or somebody has added a note or a tag.
+/// Takes those of these runs out of the queue that do not run, and returns them. One whose files
+/// this user may not read and write (owners.h) stays, unless they have queued it. Of `made` also
+/// the folder is removed, unless the run has begun before or somebody has added a note or a tag.
 std::vector<std::string> cancel_queued(Queue& queue,
                                        const std::vector<std::string>& runs,
                                        const std::set<std::string>& made = {});

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
+#include "core/base/pinned_folder.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/run/queue/owners.h"
@@ -72,17 +74,32 @@ void forget_silent_hosts(const fs::path& folder, double now) {
 }  // namespace
 
 std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
-  const fs::path file = sign_of(runs_dir, run::host_name());
+  const fs::path signs = fs::path(".queue") / "hosts";
   try {
-    make_own_folders(runs_dir, fs::path(".queue") / "hosts");
+    make_own_folders(runs_dir, signs);
+    const PinnedFolder folder(runs_dir, signs);
+    const fs::path file = folder.path() / run::host_name();
     const bool is_new = !path_exists(file);
     const FileDescriptor made = open_own_file(file, O_WRONLY | O_CREAT);
     if (::futimens(made.get(), nullptr) != 0) return std::nullopt;
     const std::optional<double> now = time_of(file);
-    if (is_new && now) forget_silent_hosts(file.parent_path(), *now);
+    if (is_new && now) forget_silent_hosts(folder.path(), *now);
     return now;
   } catch (const Error&) {
     return std::nullopt;  // the folder cannot be written
+  }
+}
+
+void correct_signs(const fs::path& runs_dir, const QueueEntry& entry, double now) {
+  constexpr double allowed_seconds = 1;  // of two files that are touched at one time
+  for (const fs::path& file :
+       {sign_of(runs_dir, entry.host), runs_dir / ".queue" / "entries" / entry.run}) {
+    if (time_of(file).value_or(0) <= now + allowed_seconds) continue;
+    try {
+      ::futimens(open_own_file(file, O_WRONLY).get(), nullptr);
+    } catch (const Error&) {
+      // It was removed this moment, or is another user's, whose forge does it.
+    }
   }
 }
 
@@ -100,13 +117,15 @@ std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEnt
 std::string unserved_run(const fs::path& runs_dir) {
   constexpr double silent_seconds = 30;  // supervisors give a sign each five, forge more often
   const std::string here = run::host_name();
-  if (unix_time() - time_of(sign_of(runs_dir, here)).value_or(0) < silent_seconds) return "";
+  // One of the future is none: a clock was set back since.
+  const double silence = unix_time() - time_of(sign_of(runs_dir, here)).value_or(0);
+  if (std::abs(silence) < silent_seconds) return "";
   std::string next;
   std::vector<std::string> unread;  // who lists the queue says so
   for (const QueueEntry& entry : read_entries(runs_dir, &unread)) {
     const run::RunFolder folder(runs_dir / entry.run);
     if (entry.host != here || !path_exists(folder.record_file())) continue;
-    if (!owner_of_closed(folder).empty()) continue;
+    if (closed_path(folder)) continue;
     const run::RunState state = folder.state();
     if (state == run::RunState::running) return "";
     if (next.empty() && state != run::RunState::completed) next = entry.run;

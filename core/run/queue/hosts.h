@@ -28,6 +28,10 @@ constexpr double gone_after_seconds = 300;
 /// the file system's clock; none where it cannot be written.
 std::optional<double> give_sign_of_life(const fs::path& runs_dir);
 
+/// Sets signs of life of the entry's host that lie behind `now`, as after a clock was set back, to
+/// this moment: a living host soon gives the next one, and the silence of another counts from here.
+void correct_signs(const fs::path& runs_dir, const QueueEntry& entry, double now);
+
 /// Time of the last sign of life of the entry's host. The entry's own file is one, too. None where
 /// the signs cannot be looked at: then nobody knows how long it has been silent.
 std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry);

@@ -4,11 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 
 namespace forge::queue {
 namespace {
@@ -42,15 +46,57 @@ bool is_closed(const fs::path& path, int wanted) {
   return ::access(path.c_str(), wanted) != 0 && (errno == EACCES || errno == EPERM);
 }
 
-std::string owner_of_closed(const run::RunFolder& folder) {
-  bool closed = is_closed(folder.path(), R_OK | W_OK | X_OK) ||
-                is_closed(folder.checkpoints(), R_OK | W_OK | X_OK);
-  for (const fs::path& read : {folder.record_file(), folder.config_file(), folder.request_file()})
-    closed = closed || is_closed(read, R_OK);
-  for (const fs::path& written :
-       {folder.lock_file(), folder.events_file(), folder.supervisor_log(), folder.stderr_file()})
-    closed = closed || is_closed(written, R_OK | W_OK);
-  return closed ? owner_name(folder.path()) : "";
+std::optional<ClosedPath> closed_path(const run::RunFolder& folder) {
+  constexpr int any = R_OK | W_OK | X_OK, written = R_OK | W_OK;
+  const std::pair<fs::path, int> needed[] = {{folder.path(), any},
+                                             {folder.checkpoints(), any},
+                                             {folder.record_file(), R_OK},
+                                             {folder.config_file(), R_OK},
+                                             {folder.request_file(), R_OK},
+                                             {folder.lock_file(), written},
+                                             {folder.events_file(), written},
+                                             {folder.supervisor_log(), written},
+                                             {folder.stderr_file(), written}};
+  const auto found = std::find_if(std::begin(needed), std::end(needed), [](const auto& path) {
+    return is_closed(path.first, path.second);
+  });
+  if (found == std::end(needed)) return std::nullopt;
+  ClosedPath closed;
+  closed.path = found->first;
+  closed.owner = owner_name(found->first);
+  closed.is_own = !is_of_other_user(found->first);
+  closed.what = is_closed(found->first, found->second & ~W_OK) ? "read" : "write to";
+  closed.hides_lock = is_closed(folder.lock_file(), R_OK);
+  return closed;
+}
+
+Error closed_error(const ClosedPath& closed) {
+  const std::string path = "'" + shown_path(closed.path) + "'";
+  const std::string rights = is_folder(closed.path) ? "rwx " : "rw ";
+  const std::string file = shell_quoted(closed.path.string());
+  if (closed.is_own)
+    return Error("you may not " + closed.what + " " + path + ", though it is yours",
+                 quoted_command("chmod u+" + rights + file) + " lets the run go on",
+                 ExitCode::failed);
+  return Error("you may not " + closed.what + " " + path + ": it belongs to " + closed.owner,
+               closed.owner + " can go on with the run, or let you: " +
+                   quoted_command("chmod a+" + rights + file),
+               ExitCode::failed);
+}
+
+std::string closed_text(const ClosedPath& closed, const run::RunFolder& folder) {
+  const std::string path = "'" + shown_path(closed.path) + "'";
+  if (closed.is_own) return "your right to " + closed.what + " " + path + ", which is yours";
+  const bool is_whole = closed.path == folder.path();
+  return is_whole
+             ? "its owner, " + closed.owner + ": this user may not " + closed.what + " its folder"
+             : closed.owner + ", to whom " + path + " belongs: this user may not " + closed.what +
+                   " it";
+}
+
+bool is_own_entry(const fs::path& runs_dir, const std::string& run) {
+  const fs::path entry = runs_dir / ".queue" / "entries" / run;
+  return path_exists(entry) && !is_of_other_user(entry);
 }
 
 }  // namespace forge::queue

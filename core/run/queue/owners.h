@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "core/base/error.h"
 #include "core/run/run_folder.h"
 
 /// Users who share a runs folder. A run that one of them has queued may be started by another one's
@@ -21,8 +23,27 @@ bool is_of_other_user(const std::filesystem::path& path);
 /// Nobody is kept from what is not there.
 bool is_closed(const std::filesystem::path& path, int wanted);
 
-/// The owner of a run of which this user may not read and write what its supervisor does; "" where
-/// nothing stands in the way, and where there is no such folder.
-std::string owner_of_closed(const run::RunFolder& folder);
+/// What keeps this user from a run: the first of its folders and files that they may not read or
+/// write as its supervisor does.
+struct ClosedPath {
+  std::filesystem::path path;
+  std::string owner;        ///< owner_name
+  bool is_own = false;      ///< this user owns it, and can open it
+  std::string what;         ///< "read", "write to"
+  bool hides_lock = false;  ///< nobody but others can tell whether the run is active
+};
+
+/// None where nothing stands in the way, and where there is no such folder.
+std::optional<ClosedPath> closed_path(const run::RunFolder& folder);
+
+/// "you may not write to 'RUN/events.jsonl': it belongs to alice", with what to do about it.
+Error closed_error(const ClosedPath& closed);
+
+/// What such a run waits for in the queue: "alice, to whom 'RUN/events.jsonl' belongs: …".
+std::string closed_text(const ClosedPath& closed, const run::RunFolder& folder);
+
+/// Whether this user wrote the run's entry in the queue last. It may be withdrawn then, whoever
+/// owns the run's files.
+bool is_own_entry(const std::filesystem::path& runs_dir, const std::string& run);
 
 }  // namespace forge::queue

@@ -137,6 +137,17 @@ TEST_CASE("a run from whose weights an unfinished run starts is not removed unle
   REQUIRE_FALSE(a.has_record());
 }
 
+/// A run in another runs folder that begins from the run "a" of `folder`, and is marked there.
+run::RunFolder mark_one_in(const TemporaryFolder& folder,
+                           const TemporaryFolder& elsewhere,
+                           int seed = 1) {
+  run::RunInputs inputs = small_inputs();
+  inputs.experiment["seed"] = seed;
+  const fs::path weights = save_checkpoint(run::RunFolder(folder / "a").checkpoints(), seed);
+  inputs.initial_weights = {weights, "w1", "", {}};
+  return new_run(elsewhere.path(), inputs);
+}
+
 TEST_CASE("a run of another runs folder that starts from a run keeps that one and its checkpoint",
           "[upkeep][trash]") {
   const TemporaryFolder folder, elsewhere;
@@ -167,6 +178,49 @@ TEST_CASE("a run that names a checkpoint where there is none writes nothing ther
   remove_tree(a.path());
   run::mark_needed_elsewhere(b);  // as a pack's request may say
   REQUIRE_FALSE(fs::exists(folder / ".needed"));
+}
+
+TEST_CASE("marks that came with a runs folder make forge remove no file",
+          "[upkeep][trash][hostile]") {
+  const TemporaryFolder folder, home, done;
+  make_completed_run(folder.path(), named("a"));
+  done.write("DONE", "");
+  done.write("inner/DONE", "");
+  home.write("empty", "");
+  home.write("absolute", done.path().string());
+  home.write("relative", "inner");
+  fs::path marks = folder / ".needed";
+  SECTION("a link") {
+    fs::create_directory_symlink(home.path(), marks);
+    marks = home.path();
+  }
+  SECTION("a folder with files of others") {
+    fs::create_directory(marks);
+    for (const char* name : {"empty", "absolute", "relative"})
+      fs::rename(home / name, marks / name);
+  }
+  const fs::path here = fs::current_path();
+  fs::current_path(done.path());
+  run::needed_checkpoints(folder.path());
+  const TemporaryFolder elsewhere;
+  mark_one_in(folder, elsewhere);
+  fs::current_path(here);
+  for (const char* name : {"empty", "absolute", "relative"}) {
+    CAPTURE(name);
+    CHECK(fs::exists(marks / name));
+  }
+}
+
+TEST_CASE("the mark of a run that is completed stays until another one is made",
+          "[upkeep][trash]") {
+  const TemporaryFolder folder, elsewhere;
+  make_completed_run(folder.path(), named("a"));
+  const auto count = [&] { return folder_entries(folder / ".needed").size(); };
+  complete(mark_one_in(folder, elsewhere, 1));
+  run::needed_checkpoints(folder.path());  // as 'forge gc' does that only lists
+  CHECK(count() == 1);
+  mark_one_in(folder, elsewhere, 2);
+  CHECK(count() == 1);
 }
 
 TEST_CASE("who removes a run that another command has removed meanwhile is told so",

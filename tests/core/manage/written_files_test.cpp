@@ -85,6 +85,12 @@ TEST_CASE("what people wrote or edited is not replaced") {
   std::filesystem::create_symlink(folder / "none", folder / "link");
   CHECK(contains(error_of([&] { manage::require_replaceable(folder / "link", "give --force"); }),
                  "is a link to a file that is not there"));
+  const auto empty = folder.write("empty", "");
+  CHECK_NOTHROW(manage::require_replaceable(empty, ""));
+  std::filesystem::create_symlink(empty, folder / "link to it");
+  CHECK(contains(
+      error_of([&] { manage::require_replaceable(folder / "link to it", "give --force"); }),
+      "is a link to an empty file"));
   CHECK_NOTHROW(manage::require_replaceable(folder / "none", ""));
   CHECK_NOTHROW(manage::require_replaceable(folder.path(), ""));
   CHECK_NOTHROW(manage::require_replaceable("/dev/null", ""));

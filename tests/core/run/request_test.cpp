@@ -285,6 +285,49 @@ TEST_CASE("an imported model has nothing to go on with", "[run][renew]") {
   REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "request.json': "));
 }
 
+TEST_CASE("a hint repeats a command that was typed only where it can start nothing else",
+          "[run][hostile]") {
+  const TemporaryFolder folder;
+  const RunFolder run = new_run(folder.path());
+  remove_tree(run.request_file());
+  std::string workspace = "/workspace";
+  const auto hint_of = [&](const std::string& command) {
+    RunRecord record = run.record();
+    record.command = command;
+    record.workspace = workspace;
+    write_file_atomic(run.record_file(), to_json(record).dump());
+    const std::string error = error_of([&] { read_request(run); });
+    INFO(error);
+    const size_t begin = error.find("hint: '") + 7;
+    return error.substr(begin, error.find("' writes it anew") - begin);
+  };
+  for (const char* plain :
+       {"forge run train_x",
+        "forge run train_x train_y --seed 1,2 --profile quick",
+        "forge run train_x --set train.max_steps=40 --set model.hidden_size=8 --threads 2"})
+    CHECK(hint_of(plain) == plain);
+  for (const char* other :
+       {"forge run train_x --set backend=external --set external.command=[\"sh\",\"-c\",\"x\"]",
+        "forge run train_x --set external.command=x",
+        "forge run train_x --set backend=theirs",
+        "forge run train_x --set model.blocks.a.file=x",
+        "forge run train_x --backend theirs",
+        "forge run -p theirs train_x",
+        "forge -p theirs run train_x",
+        "forge run --plan theirs",
+        "forge run theirs/x",
+        "forge run train_x --force",
+        "forge run train_x --seed",
+        "forge run train_x\t--plan=x",
+        "forge run train_x ~/x",
+        "forge run 'train_x --plan x'",
+        "forge  run train_x",
+        "forge run"})
+    CHECK(hint_of(other) == "forge run train_x");
+  workspace = "";  // of a run that was imported
+  CHECK(hint_of("forge run train_x --seed 1") == "forge run train_x");
+}
+
 TEST_CASE("a request that holds anything at all is read, or refused in words", "[run][hostile]") {
   const TemporaryFolder folder;
   const RunFolder run = new_run(folder.path());

@@ -1,5 +1,6 @@
 #include "core/worker/tool.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/base/files.h"
@@ -130,6 +131,70 @@ TEST_CASE("a filter whose name hides from options keeps the revision unknown",
   repository.folder.write("file", "other text\n");
   CHECK(repository.revision().empty());
   CHECK_FALSE(repository.spied());
+}
+
+TEST_CASE("no filter is run, whatever its name is", "[run][job][hostile]") {
+  // As printf and git's config write them.
+  const std::string name = GENERATE(as<std::string>(),
+                                    "a\\377b",
+                                    "\\303\\251",
+                                    "a\\001b",
+                                    "a\\033b",
+                                    "",
+                                    "A",
+                                    "a b",
+                                    "a.b",
+                                    "-x",
+                                    "a;b",
+                                    "a\\\\\\\\b",
+                                    "a\\\\\"b");
+  CAPTURE(name);
+  const Repository repository;
+  repository.run("printf '[filter \"" + name + "\"]\\n\\tclean = %s\\n\\trequired\\n' " +
+                 repository.spy() + " >> .git/config");
+  repository.run(
+      "export LC_ALL=C; git config --list --name-only | grep -a '^filter.*clean$' | "
+      "sed 's/^filter\\.//; s/\\.clean$//' > .git/name");
+  std::string attribute = read_file(repository.folder / ".git/name");
+  attribute.resize(attribute.find('\n'));
+  repository.run("mkdir -p .git/info");
+  repository.folder.write(".git/info/attributes", "* filter=" + attribute + "\n");
+  repository.folder.write("file", "other text\n");
+  const std::string revision = repository.revision();
+  CHECK_FALSE(repository.spied());
+  const bool is_plain = std::all_of(
+      attribute.begin(), attribute.end(), [](char byte) { return byte >= ' ' && byte <= '~'; });
+  CHECK(revision.empty() != is_plain);
+  // It would be run, where attributes can name it at all.
+  if (attribute.find(' ') == std::string::npos && !attribute.empty()) {
+    repository.run("git diff --quiet || true");
+    CHECK(repository.spied());
+  }
+}
+
+TEST_CASE("no filter of a file that the config includes is run", "[run][job][hostile]") {
+  const Repository repository;
+  repository.run("printf '[filter \"x\"]\\n\\tclean = %s\\n' " + repository.spy() + " > .git/more");
+  SECTION("included") { repository.git("config include.path more"); }
+  SECTION("included on a condition") {
+    repository.git("config includeIf.onbranch:\"**\".path more");
+  }
+  SECTION("of a worktree") {
+    repository.git("config extensions.worktreeConfig true");
+    repository.run("mv .git/more .git/config.worktree");
+  }
+  repository.folder.write(".gitattributes", "* filter=x\n");
+  repository.folder.write("file", "other text\n");
+  CHECK(ends_with(repository.revision(), "-dirty"));
+  CHECK_FALSE(repository.spied());
+  repository.run("git diff --quiet || true");
+  CHECK(repository.spied());
+}
+
+TEST_CASE("a branch may have any name, and the revision is known", "[run][job]") {
+  const Repository repository;
+  repository.git("config branch.gr\303\266\303\237e.remote origin");
+  CHECK(repository.revision().size() == 12);
 }
 
 TEST_CASE("a submodule's config is not followed", "[run][job][hostile]") {

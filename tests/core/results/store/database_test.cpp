@@ -1,5 +1,7 @@
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -56,6 +58,82 @@ TEST_CASE("a store is neither made nor changed behind a link", "[store][hostile]
   }
   REQUIRE_FALSE(fs::exists(elsewhere / "new"));
   REQUIRE(read_file(elsewhere / "theirs.sqlite") == before);
+}
+
+/// A rollback journal beside a database that names another file, a "super-journal", at its end:
+/// SQLite rolls back what the first one says and then removes the other. The format is that of
+/// section 3 of sqlite.org/fileformat.html.
+void write_journal(const fs::path& database, const fs::path& named) {
+  const auto number = [](size_t value) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+    return bytes;
+  };
+  const std::string content = read_file(database), name = named.string();
+  const size_t page = static_cast<unsigned char>(content.at(16)) * size_t{256} +
+                      static_cast<unsigned char>(content.at(17));
+  const std::string magic("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8);
+  std::string journal =
+      magic + number(0) + number(0) + number(content.size() / page) + number(512) + number(page);
+  journal.resize(512);
+  size_t sum = 0;
+  for (const char byte : name) sum += static_cast<unsigned char>(byte);
+  journal += number(0x40000000 / page + 1) + name + number(name.size()) + number(sum) + magic;
+  write_file_atomic(database.string() + "-journal", journal);
+}
+
+TEST_CASE("a journal that came with a store makes forge remove no file", "[store][hostile]") {
+  const tests::TemporaryFolder runs, home;
+  const fs::path path = runs / "forge.sqlite", key = home.write("key", "private");
+  tests::make_completed_run(runs.path(), {});
+  open_database(path);
+  const std::string before = read_file(path);
+  write_journal(path, key);
+  const std::string error = tests::error_of([&] { open_database(path); });
+  CHECK(path_exists(key));
+  CHECK(tests::contains(error, "forge.sqlite-journal' is no file of forge's"));
+  CHECK(tests::contains(error, "'forge store reindex' builds it anew"));
+  CHECK(read_file(path) == before);
+  reindex(path, runs.path());
+  CHECK(ResultStore(path).runs().size() == 1);
+  CHECK(path_exists(key));
+}
+
+TEST_CASE("what opens stores opens no file that a journal names", "[store][hostile]") {
+  const tests::TemporaryFolder folder, home;
+  const fs::path path = folder / "forge.sqlite", key = home.write("key", "private");
+  open_database(path);
+  for (const char* files : {guarded_files(), ""}) {
+    // As one that comes beside the store after it was looked for.
+    write_journal(path, key);
+    tests::error_of([&] {
+      with_store_errors(path, [&] {
+        SQLite::Database database(path.string(), SQLite::OPEN_READWRITE, 0, std::string(files));
+        database.execAndGet("SELECT count(*) FROM runs");
+      });
+    });
+    const bool is_guarded = *files != '\0';
+    CHECK(path_exists(key) == is_guarded);  // SQLite's own way removes it
+  }
+}
+
+TEST_CASE("a new store never has a journal beside it", "[store][hostile]") {
+  const tests::TemporaryFolder folder;
+  const FileDescriptor changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  REQUIRE(::inotify_add_watch(changes.get(), folder.path().c_str(), IN_CREATE | IN_MOVED_TO) > 0);
+  ResultStore(folder / "forge.sqlite");
+  alignas(inotify_event) char bytes[16 << 10];
+  const ssize_t size = ::read(changes.get(), bytes, sizeof bytes);
+  REQUIRE(size > 0);
+  std::vector<std::string> names;
+  for (ssize_t at = 0; at < size;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(bytes + at);
+    names.emplace_back(event->name);
+    at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+  }
+  INFO(join(names, " "));
+  CHECK(std::count(names.begin(), names.end(), "forge.sqlite") == 1);
+  CHECK(std::count(names.begin(), names.end(), "forge.sqlite-journal") == 0);
 }
 
 TEST_CASE("runs in a folder that cannot be written are listed", "[store]") {

@@ -283,6 +283,26 @@ TEST_CASE("runs of another host are left to it while it gives signs of life",
   }
 }
 
+TEST_CASE("the silence of a host whose sign of life lies in the future counts from now",
+          "[queue][dispatch][hosts]") {
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1);
+  entry.host = "another";
+  scene.put(entry);
+  scene.make_token_files(entry);
+  const fs::path hosts = scene.path() / ".queue" / "hosts";
+  fs::create_directories(hosts);
+  write_file_atomic(hosts / "another", "");
+  constexpr double days = 3 * 24 * 3600;
+  silence(scene, entry, -days);
+  REQUIRE(scene.started().empty());
+  const auto soon = fs::file_time_type::clock::now() + std::chrono::minutes(1);
+  CHECK(fs::last_write_time(hosts / "another") < soon);
+  CHECK(fs::last_write_time(scene.path() / ".queue" / "entries" / entry.run) < soon);
+  silence(scene, entry, gone_after_seconds + 1);
+  REQUIRE(scene.started() == Runs{entry.run});
+}
+
 TEST_CASE("a run whose supervisor was killed is started again", "[queue][dispatch]") {
   Scene scene(holds_the_lock);
   const QueueEntry entry = scene.add(1);
@@ -461,6 +481,9 @@ TEST_CASE("a queue that no process serves is known by its silence", "[queue][dis
   REQUIRE(unserved_run(scene.path()) == "");
   fs::last_write_time(sign, fs::last_write_time(sign) - std::chrono::minutes(1));
   REQUIRE(unserved_run(scene.path()) == entry.run);
+  // A clock was set back since the last one.
+  fs::last_write_time(sign, fs::file_time_type::clock::now() + std::chrono::hours(72));
+  CHECK(unserved_run(scene.path()) == entry.run);
   const auto running = FileLock::try_acquire(scene.run(entry).lock_file());
   REQUIRE(unserved_run(scene.path()) == "");
 }

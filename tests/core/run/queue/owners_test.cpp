@@ -79,7 +79,9 @@ TEST_CASE("a run that another user may not write to is left in the queue", "[que
   const std::string said = dispatched_by_other(scene, entry);
   INFO(said);
   CHECK(contains(said, "waits for its owner, "));
-  CHECK(contains(said, "this user may not write to its folder"));
+  CHECK(contains(said,
+                 rights == listed ? "this user may not write to its folder"
+                                  : "this user may not read its folder"));
   CHECK_FALSE(contains(said, "failed"));
   REQUIRE(path_exists(file));
   CHECK(read_file(file) == before);
@@ -115,6 +117,75 @@ TEST_CASE("another user cannot withdraw a run of which nobody knows whether it r
   });
   CHECK(said == "withdrawn: ");
   CHECK(path_exists(scene.path() / ".queue" / "entries" / entry.run));
+}
+
+/// The run's log, with these rights.
+fs::path log_with(const Scene& scene, const QueueEntry& entry, fs::perms rights) {
+  const fs::path log = scene.run(entry).events_file();
+  if (!path_exists(log)) write_file_atomic(log, "");
+  fs::permissions(log, rights);
+  return log;
+}
+
+TEST_CASE("a run with a file that its own user may not write waits for no other",
+          "[queue][owners]") {
+  Scene scene(holds_the_lock);
+  scene.add(1);
+  share(scene);
+  fs::permissions(scene.path() / ".queue" / "leases", fs::perms::all);
+  const std::string said = words_of_other_user([&] {
+    const QueueEntry own = scene.add(2);
+    log_with(scene, own, fs::perms(0444));
+    const DispatchResult done = scene.dispatch_unless_locked();
+    const DispatchResult told =
+        queue::dispatch(scene.path(), scene.program(), IfLocked::skip, {own.run});
+    const std::string waits = done.waiting.count(own.run) ? done.waiting.at(own.run) : "-";
+    const std::string fails = told.failed.empty() ? "-" : describe(told.failed.at(0).problem);
+    return "waits for " + waits + "\nfails: " + fails + "\n" +
+           (scene.queued(own) ? "queued" : "not queued");
+  });
+  INFO(said);
+  CHECK_FALSE(contains(said, "its owner"));
+  CHECK(contains(said, "waits for your right to write to '"));
+  CHECK(contains(said, "fails: error: you may not write to '"));
+  CHECK(contains(said, "/events.jsonl', though it is yours"));
+  CHECK(contains(said, "\nhint: 'chmod u+rw "));
+  CHECK(contains(said, "\nnot queued"));
+}
+
+TEST_CASE("who waits for a file of another user's is told which one", "[queue][owners]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  share(scene);
+  fs::permissions(scene.path() / ".queue" / "leases", fs::perms::all);
+  fs::permissions(scene.run(entry).path(), fs::perms::all);
+  log_with(scene, entry, fs::perms(0644));
+  const std::string said = dispatched_by_other(scene, entry);
+  INFO(said);
+  CHECK(contains(said, "/events.jsonl' belongs: this user may not write to it"));
+  CHECK(scene.queued(entry));
+}
+
+TEST_CASE("who has queued a run can withdraw it, whatever its files' rights are",
+          "[queue][owners]") {
+  Scene scene(holds_the_lock);
+  scene.add(1);
+  share(scene);
+  const bool is_hidden = GENERATE(false, true);
+  CAPTURE(is_hidden);
+  const std::string said = words_of_other_user([&] {
+    const QueueEntry own = scene.add(2);
+    log_with(scene, own, fs::perms(0444));
+    if (is_hidden) fs::permissions(scene.run(own).path(), hidden);
+    std::string withdrawn;
+    {
+      Queue queue(scene.path());
+      withdrawn = join(cancel_queued(queue, {own.run}, {own.run}), ", ");
+    }
+    fs::permissions(scene.run(own).path(), fs::perms::owner_all);
+    return withdrawn == own.run && !scene.queued(own) ? "withdrawn" : "left";
+  });
+  CHECK(said == "withdrawn");
 }
 
 TEST_CASE("an entry that this user may not read is another one's that waits", "[queue][owners]") {
