@@ -40,15 +40,16 @@ std::vector<std::pair<std::string, fs::path>> current_templates(const Context& c
     const std::string name = below ? relative.string() : "elsewhere/" + file.filename().string();
     if (fs::is_regular_file(file) && seen.insert(name).second) files.push_back({name, file});
   };
-  // Templates of other projects are known from the values that they set.
-  const nlohmann::json origins = read_json_file(folder.origin_file());
+  // Templates of other projects are known from the values that they set. A run that came from
+  // elsewhere may name any file here, and who packs it passes that on.
+  const bool is_own = !record.workspace.empty() && is_same_path(record.workspace, root);
+  const nlohmann::json origins =
+      is_own ? read_json_file(folder.origin_file()) : nlohmann::json::object();
   for (const nlohmann::json& origin : origins) {
     const auto at = origin.is_object() ? origin.find("at") : origin.end();
     if (at == origin.end() || !at->is_string()) continue;
     const std::string place = at->get<std::string>();
     const fs::path file = (root / place.substr(0, place.find(':'))).lexically_normal();
-    // A run that came from elsewhere may name any file of this machine: only templates are
-    // imported.
     const fs::path below = file.lexically_relative(root);
     if (file.extension() == ".yaml" && !below.empty() && *below.begin() != "..") add(file);
   }

@@ -215,7 +215,17 @@ TEST_CASE("a packed run is imported elsewhere and what it does is the same") {
   REQUIRE(theirs.at(0).at("workspace") == "");  // it stands in the tables of the other one
   REQUIRE(ours.at(0).at("workspace") != "");
   ours.at(0)["workspace"] = "";
+  REQUIRE(theirs.at(0).at("imported") != "");
+  ours.at(0)["imported"] = theirs.at(0).at("imported");
   REQUIRE(theirs == ours);
+  // Who packs it again packs no file that it names.
+  const auto files_packed = [&](const char* name) {
+    return json_of(other, {"pack", id, "-o", (other.folder() / name).string()}).at("files");
+  };
+  const json before = files_packed("before");
+  write_file_atomic(other.only_run() / "config.origin.json",
+                    R"({"seed": {"at": "forge_workspace/workspace.yaml:1:1"}})");
+  REQUIRE(files_packed("after") == before);
   const std::vector<std::string> words = {
       "generate", id, "--prompt", "Once", "--max-tokens", "5", "--seed", "1"};
   REQUIRE(other.call(words).out == forge.call(words).out);

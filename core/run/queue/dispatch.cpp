@@ -458,7 +458,12 @@ std::vector<std::string> cancel_queued(Queue& queue,
     if (is_closed && !is_own_entry(queue.runs_dir(), run)) continue;
     queue.remove(run);
     withdrawn.push_back(run);
-    if (made.count(run) > 0 && !is_closed) remove_if_never_begun(folder);
+    if (made.count(run) == 0 || is_closed) continue;
+    try {
+      remove_if_never_begun(folder);
+    } catch (const Error&) {
+      // Somebody removed or moved it. The others are to leave the queue all the same.
+    }
   }
   return withdrawn;
 }

@@ -471,6 +471,17 @@ TEST_CASE("of a run that is withdrawn by the command that made it only what is o
   REQUIRE(scene.run(begun).state() == run::RunState::stopped);
 }
 
+TEST_CASE("runs are withdrawn though the folder of one was removed by hand", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry gone = scene.add(1), other = scene.add(2);
+  remove_tree(scene.run(gone).path());
+  const Runs all = {gone.run, other.run};
+  Queue queue(scene.path());
+  REQUIRE(cancel_queued(queue, all, {all.begin(), all.end()}) == all);
+  REQUIRE(read_entries(scene.path()).empty());
+  REQUIRE_FALSE(fs::exists(scene.run(other).path()));
+}
+
 TEST_CASE("a queue that no process serves is known by its silence", "[queue][dispatch]") {
   Scene scene("exit 1");
   REQUIRE(unserved_run(scene.path()) == "");
