@@ -382,10 +382,13 @@ class RunFollower {
     }
   }
 
-  static void leave(Followed& followed) {
+  void leave(Followed& followed) const {
+    const run::RunFolder& folder = followed.run.planned.folder;
+    const bool goes_on = folder.is_running() || queue::is_queued(runs_dir_, folder.id());
     followed.outcome = Outcome{{}, Ending::left};
     try {
-      followed.outcome->status = followed.run.planned.folder.status();
+      // One that was withdrawn, or has ended this moment, is left nowhere.
+      followed.outcome = goes_on ? Outcome{folder.status(), Ending::left} : read_outcome(followed);
     } catch (const Error&) {
       // Another user's files, which this one may not read.
     }
@@ -394,10 +397,11 @@ class RunFollower {
   void answer_interrupts() {
     if (interrupts_.count() <= answered_) return;
     answered_ = interrupts_.count();
-    constexpr int last = 3;  // one asks to save and stop, and one to stop at once
-    leave_runs(answered_ >= last);
+    leave_runs(false);
     stop_active();  // first: the queue may be locked for a while
     begin_to_withdraw();
+    constexpr int last = 3;  // one asks to save and stop, and one to stop at once
+    if (answered_ >= last) leave_runs(true);
   }
 
   void request_saves() {

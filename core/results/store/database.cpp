@@ -373,6 +373,13 @@ std::unique_ptr<SQLite::Database> connect(const fs::path& path) {
 /// An empty store, put in its place when it is whole: whoever is killed meanwhile leaves no journal
 /// beside it.
 void make_database(const fs::path& path) {
+  // Whoever makes one holds the lock: what stands aside now is of processes that were killed.
+  const std::string prefix = aside_prefix + path.filename().string() + "-";
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (const fs::path& entry : folder_entries(folder)) {
+    std::error_code kept;
+    if (starts_with(entry.filename().string(), prefix)) remove_tree(entry, kept);
+  }
   const ScratchFolder aside(aside_path(path));
   const fs::path built = aside.path() / store_name;
   connect(built).reset();  // its log is folded into the file then

@@ -119,6 +119,7 @@ TEST_CASE("what opens stores opens no file that a journal names", "[store][hosti
 
 TEST_CASE("a new store never has a journal beside it", "[store][hostile]") {
   const tests::TemporaryFolder folder;
+  folder.write(".tmp-forge.sqlite-4711/forge.sqlite-journal", "of a forge that was killed here");
   const FileDescriptor changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   REQUIRE(::inotify_add_watch(changes.get(), folder.path().c_str(), IN_CREATE | IN_MOVED_TO) > 0);
   ResultStore(folder / "forge.sqlite");
@@ -134,6 +135,7 @@ TEST_CASE("a new store never has a journal beside it", "[store][hostile]") {
   INFO(join(names, " "));
   CHECK(std::count(names.begin(), names.end(), "forge.sqlite") == 1);
   CHECK(std::count(names.begin(), names.end(), "forge.sqlite-journal") == 0);
+  CHECK_FALSE(path_exists(folder / ".tmp-forge.sqlite-4711"));
 }
 
 TEST_CASE("runs in a folder that cannot be written are listed", "[store]") {
