@@ -17,6 +17,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
+#include "core/results/tables/run_times.h"
 #include "core/run/host.h"
 #include "core/run/identity.h"
 
@@ -68,7 +69,7 @@ store::RunFilter filter_of(const TableRequest& request) {
 }
 
 /// Seeds that were run before, but those that tune rows, in the order in which their runs were
-/// planned: by the config and by what its runs have in common but the seed.
+/// made: by the config and by what its runs have in common but the seed.
 using KnownSeeds = std::map<std::pair<std::string, std::string>, std::vector<int64_t>>;
 
 KnownSeeds known_seeds(const TableRequest& request) {
@@ -76,7 +77,8 @@ KnownSeeds known_seeds(const TableRequest& request) {
   if (!store) return {};
   std::vector<store::ConfiguredRun> runs = store->configured_runs(filter_of(request));
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.summary.created, a.summary.id) < std::tie(b.summary.created, b.summary.id);
+    return std::tie(tables::made_at(a.summary), a.summary.id) <
+           std::tie(tables::made_at(b.summary), b.summary.id);
   });
   KnownSeeds known;
   for (const store::ConfiguredRun& run : runs) {

@@ -1,9 +1,10 @@
 #include "core/run/repetition.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -112,15 +113,29 @@ bool told_others(const Begun& older, const Begun& base, int64_t step) {
   return found != Likeness::same;
 }
 
-/// Records that could be those of older runs with the seed of `base`, before their configs are
+/// Records that could be those of other runs with the seed of `base`, before their configs are
 /// read.
 bool may_be_older(const RunFolder& folder, const RunRecord& record, const Begun& base) {
   const auto seed = [](const RunRecord& of) {
     return of.identity.experiment.value("seed", Json());
   };
-  const std::string id = folder.id(), base_id = base.folder.id();
-  return std::tie(record.created, id) < std::tie(base.record.created, base_id) &&
-         seed(record) == seed(base.record);
+  return folder.id() != base.folder.id() && seed(record) == seed(base.record);
+}
+
+/// When an attempt of its own first told a loss, and its id: when it was planned says nothing, for
+/// it may have waited. Infinite where it told none.
+using FirstTold = std::pair<double, std::string>;
+
+FirstTold first_told(const RunFolder& run) {
+  EventReader lines(run.events_file(), 0);
+  while (const std::optional<ReadLine> line = lines.next()) {
+    if (!line->event || !line->event->event || line->event->attempt == 0) continue;
+    const worker::Event& event = *line->event->event;
+    if (std::holds_alternative<worker::Evaluation>(event) ||
+        std::holds_alternative<worker::TrainMetrics>(event))
+      return {line->event->time, run.id()};
+  }
+  return {std::numeric_limits<double>::infinity(), run.id()};
 }
 
 }  // namespace
@@ -134,17 +149,18 @@ std::string repeated_run(const RunFolder& base_folder,
   std::set<fs::path> folders;
   for (const fs::path& folder : {runs_dir, fs::absolute(base_folder.path()).parent_path()})
     folders.insert(fs::weakly_canonical(folder));
-  std::pair<std::string, std::string> oldest;  // when it was made, and its id
+  const FirstTold of_base = first_told(base_folder);
+  FirstTold oldest;
   for (const fs::path& folder : folders) {
     for (const RunFolder& other : list_runs(folder)) {
       try {
         const RunRecord record = other.record();
         if (!may_be_older(other, record, base)) continue;
+        const FirstTold told = first_told(other);
+        if (!(told < of_base) || !(oldest.second.empty() || told < oldest)) continue;
         const Begun older = read_begun(other);
-        const std::pair<std::string, std::string> made{record.created, other.id()};
-        if ((oldest.second.empty() || made < oldest) &&
-            made_same_steps(older, base, step, experiment) && told_others(older, base, step))
-          oldest = made;
+        if (made_same_steps(older, base, step, experiment) && told_others(older, base, step))
+          oldest = told;
       } catch (const Error& problem) {
         if (problem.exit_code() == ExitCode::storage) throw;
         // A damaged one is reported by lists.

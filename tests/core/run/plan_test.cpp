@@ -1,4 +1,5 @@
 #include "core/run/plan.h"
+#include "core/base/clock.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/config/experiment.h"
@@ -858,22 +859,26 @@ TEST_CASE("no run goes on from one that has lost its end, or from weights alone"
   CHECK(contains(error_of([&] { scene.found(inputs); }), "the record of run '"));
 }
 
+void set_created(const RunFolder& run, const std::string& created) {
+  RunRecord record = run.record();
+  record.created = created;
+  write_file_atomic(run.record_file(), json_text(to_json(record)));
+}
+
 /// Makes `run`, whose folder exists, one that was made at that time and told this loss of each step
-/// of the list.
+/// of the list from then on.
 void tell(const RunFolder& run,
           const std::string& created,
           const std::vector<int64_t>& steps,
           double loss,
           const std::string& status = "completed") {
-  RunRecord record = run.record();
-  record.created = created;
-  write_file_atomic(run.record_file(), json_text(to_json(record)));
+  set_created(run, created);
   std::string events = R"({"attempt":1,"event":"attempt","time":1})"
                        "\n";
   for (const int64_t step : steps) {
     const worker::Evaluation evaluation{step, loss, 8, 0.1};
     nlohmann::json line = nlohmann::json::parse(worker::to_line(worker::Event(evaluation)));
-    line["time"] = step;
+    line["time"] = time_from(created).value() + double(step);
     line["attempt"] = 1;
     events += line.dump() + "\n";
   }
@@ -921,6 +926,12 @@ TEST_CASE("a run that continues a repetition with other losses is known as one",
   SECTION("one that told nothing yet is no result") {
     tell(first, "2026-11-20T10:00:00Z", {}, 2.5, "stopped");
     CHECK(repeated(again) == "");
+  }
+  SECTION("one that was planned first and waited is the repetition") {
+    tell(first, "2026-11-20T12:00:00Z", {3, 6}, 2.5);
+    set_created(first, "2026-11-20T08:00:00Z");
+    CHECK(repeated(again) == "");
+    CHECK(repeated(first) == again.id());
   }
   SECTION("with the same losses it is the same run, also where the older one is shorter") {
     tell(again, "2026-11-20T11:00:00Z", {3, 6}, 2.5);
