@@ -69,8 +69,10 @@ std::string process_name(int64_t rank) { return "process " + std::to_string(rank
 AttemptEnd verdict_of(const worker::Failed& failed) {
   AttemptEnd end;
   end.reason = failed.field.empty() ? failed.message : failed.field + ": " + failed.message;
-  // What only noticed that another one is gone names itself.
-  if (failed.rank && !failed.lost) end.reason = process_name(*failed.rank) + ": " + end.reason;
+  // What only noticed that another one is gone names itself. A loss that is no number is none of a
+  // process: all have the same numbers, as one would.
+  if (failed.rank && !failed.lost && !failed.diverged)
+    end.reason = process_name(*failed.rank) + ": " + end.reason;
   end.rank = static_cast<int>(failed.rank.value_or(0));
   end.hint = failed.hint;
   end.retryable = failed.retry;

@@ -100,9 +100,13 @@ TEST_CASE("W&B's client is called with every metric of a run") {
   const std::string project = (forge.working_directory / "projects" / "canon").string();
   for (const char* name : {"elsewhere/json.py", "elsewhere/wandb.py"})
     forge.folder().write(name, "raise SystemExit('a file of this folder ran')\n");
+  for (const char* name : {"elsewhere/sitecustomize.py", "elsewhere/below/wandb.py"})
+    forge.folder().write(name, "open('ran', 'w')\n");
   forge.working_directory = forge.folder() / "elsewhere";
+  forge.environment["PYTHONPATH"] = ":below:.:" + forge.environment["PYTHONPATH"];
   const Outcome outcome =
       forge.call({"export", "--format", "wandb", "-p", project, "-o", output, "--json"});
+  CHECK_FALSE(path_exists(forge.folder() / "elsewhere/ran"));
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
   const std::vector<json> said = calls(forge);

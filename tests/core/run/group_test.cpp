@@ -184,6 +184,12 @@ TEST_CASE("the reason is that of the process that has one", "[run][group]") {
       {"sleep 0.3\n" + says(failed("later")) + "exit 1", says(failed("sooner")) + "exit 1"});
   REQUIRE(early.reason() == "process 1: sooner");
 
+  // One process would have the same numbers.
+  const std::string diverged = failed("the loss is no number", R"(,"diverged":true)");
+  const std::string of_all = says(started(2)) + says(lines::train(1)) + says(diverged) + "exit 1";
+  GroupScene all({of_all, "sleep 0.3\n" + says(diverged) + "exit 1"});
+  REQUIRE(all.reason() == "the loss is no number");
+
   GroupScene killed({says(lost) + "exit 1", "sleep 0.3; kill -9 $$"});
   REQUIRE(killed.reason() == "process 1 was killed by signal 9 (Killed)");
 
