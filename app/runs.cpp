@@ -310,6 +310,10 @@ std::string origin_text(const store::RunSummary& run,
                         const std::filesystem::path& continued) {
   std::vector<std::vector<std::string>> lines = {
       {"  steps", with_thousands(run.step) + " of " + with_thousands(run.max_steps)}};
+  if (run.status == run::RunState::failed) {
+    lines.push_back({"  reason", column_text(run.failure_reason)});
+    if (!run.failure_hint.empty()) lines.push_back({"  hint", column_text(run.failure_hint)});
+  }
   if (!continued.empty()) lines.push_back({"  continues", continued_text(continued)});
   if (const nlohmann::json* const rate = find_value(config, "optimizer.lr"))
     lines.push_back({"  learning rate", column_text(*rate)});

@@ -253,6 +253,9 @@ TEST_CASE("a worker that prints rubbish or dies leaves a failed run with its las
   REQUIRE(json::parse(outcome.out)[0].at("status") == "failed");
   REQUIRE(outcome.err.find("the disk caught fire") != std::string::npos);
   REQUIRE(outcome.err.find("stderr.log") != std::string::npos);
+  const std::string shown = forge.call({"runs", "show", "train_canon_a"}).out;
+  REQUIRE(contains(shown, "  reason "));
+  REQUIRE(contains(shown, "broke the protocol"));
   const Outcome table = forge.call({"compare", "--table", "positions"});
   REQUIRE(table.exit_code == 0);
   REQUIRE(table.out.find("failed") != std::string::npos);
