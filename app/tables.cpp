@@ -133,12 +133,12 @@ class CurrentConfigs {
     return "model." + key + " is " + value + ", not the config's";
   }
 
-  /// The resolved config on a device of that type; null where the config is gone.
+  /// The resolved config on a device of that type; null where the config, or its profile, is gone.
   const nlohmann::json& current_config(const std::string& config,
                                        const std::string& profile,
                                        const std::string& device_type) {
     const auto [entry, is_new] = configs_.try_emplace({config, profile, device_type});
-    if (is_new && project_.find(config)) {
+    if (is_new && has_profile(config, profile)) {
       config::ResolvedConfig resolved = context_.resolve(document(config), {"profile=" + profile});
       config::settle_for_device(resolved, device_type);
       entry->second = std::move(resolved.json);
@@ -161,6 +161,11 @@ class CurrentConfigs {
     nlohmann::json experiment = {{"model", model}};
     config::reduce_own_blocks(experiment);
     return experiment.at("model");
+  }
+
+  bool has_profile(const std::string& config, const std::string& profile) {
+    const std::vector<std::string> known = profiles(config);
+    return std::find(known.begin(), known.end(), profile) != known.end();
   }
 
   const config::Document& document(const std::string& config) {

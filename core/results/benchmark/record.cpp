@@ -376,8 +376,14 @@ fs::path write_record(const fs::path& runs_dir, Record& record) {
 
 namespace {
 
-/// The numbers that follow from the windows: who edits one of them forgets the others.
+/// The numbers that follow from the windows: who edits one of them forgets the others. Throws
+/// nlohmann::json::exception where a setting is of another kind.
 void require_consistent(const Record& record) {
+  for (const char* key : {"batch_size", "seq_len"}) {
+    const nlohmann::json& value = record.train.at(key);
+    if (!value.is_number_integer() || value.get<int64_t>() < 1)
+      throw Error(std::string("train.") + key + " is no number of 1 or more");
+  }
   const auto require = [](const std::string& name, double is, double follows) {
     constexpr double rounding = 1e-6;
     if (std::abs(is - follows) <= rounding * std::max(1.0, std::abs(follows))) return;

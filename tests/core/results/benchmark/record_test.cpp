@@ -293,6 +293,17 @@ TEST_CASE("a measurement whose numbers are not those of its windows is refused",
     return error_of([&] { read_record(file); });
   };
   CHECK(read_record(file).tokens_per_second == 1000);
+  // What listings read of the settings is what it should be.
+  const nlohmann::json train = nlohmann::json::parse(read_file(file)).at("train");
+  for (const char* key : {"batch_size", "seq_len"}) {
+    for (const nlohmann::json& wrong :
+         {nlohmann::json("8"), nlohmann::json(), nlohmann::json(0), nlohmann::json::array()}) {
+      nlohmann::json other = train;
+      other[key] = wrong;
+      CHECK(contains(error("train", other), std::string("train.") + key + " is no number"));
+    }
+  }
+  CHECK(contains(error("train", 5), "is no benchmark"));
   const std::string fast = error("tokens_per_second", 9e9);
   CHECK(contains(fast, file.string() + "' is no benchmark"));
   CHECK(contains(fast, "tokens_per_second is 9000000000.0, and by its windows 1000.0"));
