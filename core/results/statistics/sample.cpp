@@ -44,6 +44,22 @@ double student_t_critical_value(double confidence, double degrees_of_freedom) {
   return boost::math::quantile(boost::math::complement(StudentT(degrees_of_freedom), tail));
 }
 
+double hotelling_critical_value(double confidence, int dimensions, double degrees_of_freedom) {
+  if (dimensions <= 1) return student_t_critical_value(confidence, degrees_of_freedom);
+  const double k = dimensions, rest = degrees_of_freedom - k + 1;
+  if (!(rest > 0)) return std::numeric_limits<double>::infinity();
+  // T² of k dimensions is k ν / (ν − k + 1) times an F of k and ν − k + 1 (Hotelling 1931).
+  const double above = boost::math::ibetac_inv(k / 2, rest / 2, 1 - confidence, Policy());
+  return std::sqrt(degrees_of_freedom * above / (1 - above));
+}
+
+double hotelling_p(double t, int dimensions, double degrees_of_freedom) {
+  if (dimensions <= 1) return student_t_two_sided_p(t, degrees_of_freedom);
+  const double k = dimensions, rest = degrees_of_freedom - k + 1, square = t * t;
+  if (!(rest > 0)) return 1;
+  return boost::math::ibetac(k / 2, rest / 2, square / (degrees_of_freedom + square), Policy());
+}
+
 double hedges_correction(double degrees_of_freedom) {
   const double half = degrees_of_freedom / 2;
   return boost::math::tgamma_delta_ratio(half, -0.5, Policy()) / std::sqrt(half);

@@ -129,6 +129,14 @@ double normal_critical_value(double confidence);
 /// standard errors.
 double student_t_critical_value(double confidence, double degrees_of_freedom);
 
+/// How far, in standard errors of its direction, the truth lies from the means in no direction of
+/// so many dimensions: Hotelling's T. Student's t in one dimension; infinite where the degrees of
+/// freedom are fewer than the dimensions.
+double hotelling_critical_value(double confidence, int dimensions, double degrees_of_freedom);
+
+/// The probability of at least that distance where the truth is at 0; 1 where nothing is known.
+double hotelling_p(double t, int dimensions, double degrees_of_freedom);
+
 /// Γ(m/2) / (√(m/2) Γ((m−1)/2)) for m > 1: by what a standardised difference is multiplied so that
 /// a standard deviation of m degrees of freedom does not make it too large. L. V. Hedges,
 /// J. Educational Statistics 6 (1981) 107, where it is c(m).

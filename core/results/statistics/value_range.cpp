@@ -83,10 +83,15 @@ bool goes_one_way(const FunctionOfMeans& function, const Point& move, double sig
   return true;
 }
 
+struct End {
+  double value = 0;
+  Point means;  ///< at which the function has it
+};
+
 /// The largest (`sign` 1) or smallest (-1) value at means within reach. It lies where the slopes
 /// there point at: they are followed from the means on, and turned less where that overshoots. None
 /// where the function has no value within reach, turns or has a pole there.
-std::optional<double> end_of(const FunctionOfMeans& function, const Reach& reach, double sign) {
+std::optional<End> end_of(const FunctionOfMeans& function, const Reach& reach, double sign) {
   constexpr int most_steps = 100;
   const Point& means = function.means;
   const auto value_after = [&](const Point& move, double times) {
@@ -98,12 +103,14 @@ std::optional<double> end_of(const FunctionOfMeans& function, const Reach& reach
   const std::optional<double> at_means = function.value_at(means);
   std::optional<double> value = value_after(move, sign);
   const double change = product(move, *slope);
-  if (!value || change == 0) return value;
+  const auto end = [&] { return End{*value, moved_by(move, sign, means)}; };
+  if (!value) return std::nullopt;
+  if (change == 0) return end();
   const auto is_straight = [&](double part) {
     const auto there = value_after(move, sign * part);
     return there && std::fabs(*there - *at_means - sign * part * change) <= 1e-7 * change;
   };
-  if (is_straight(1) && is_straight(0.5)) return value;
+  if (is_straight(1) && is_straight(0.5)) return end();
   Point direction = moved_by(*slope, 1 / change - 1, *slope);  // a move along it counts 1
   double turn = 1;
   for (int i = 0; i < most_steps; ++i) {
@@ -113,7 +120,7 @@ std::optional<double> end_of(const FunctionOfMeans& function, const Reach& reach
     // Where nothing within reach lies farther along the slopes, it is found.
     if (!(most > 0)) return std::nullopt;
     if (product(move, *slope) >= (1 - 1e-6) * most)
-      return goes_one_way(function, move, sign) ? value : std::nullopt;
+      return goes_one_way(function, move, sign) ? std::optional(end()) : std::nullopt;
     Point turned = direction;
     for (size_t k = 0; k < turned.size(); ++k)
       turned[k] += turn * ((*slope)[k] / most - direction[k]);
@@ -134,10 +141,65 @@ std::optional<double> end_of(const FunctionOfMeans& function, const Reach& reach
 }  // namespace
 
 std::optional<Interval> values_within(const FunctionOfMeans& function, const Reach& reach) {
-  const std::optional<double> low = end_of(function, reach, -1);
-  const std::optional<double> high = end_of(function, reach, 1);
+  const std::optional<End> low = end_of(function, reach, -1);
+  const std::optional<End> high = end_of(function, reach, 1);
   if (!low || !high) return std::nullopt;
-  return Interval{*low, *high};
+  return Interval{low->value, high->value};
+}
+
+namespace {
+
+/// Directions that are apart from each other by more than an angle, in the measure of an ellipsoid.
+class Directions {
+ public:
+  explicit Directions(const Matrix& squares) : squares_(squares) {}
+
+  void add(Point slope) {
+    constexpr double least_sine = 0.035;  // two degrees
+    const double whole = std::sqrt(length_of(slope));
+    if (!(whole > 0)) return;
+    for (const Point& known : known_) slope = moved_by(known, -inner(slope, known), slope);
+    const double rest = std::sqrt(length_of(slope));
+    if (!(rest > least_sine * whole)) return;
+    for (double& each : slope) each /= rest;
+    known_.push_back(std::move(slope));
+  }
+
+  int count() const { return std::max(1, static_cast<int>(known_.size())); }
+
+ private:
+  double inner(const Point& a, const Point& b) const { return product(product(squares_, a), b); }
+  double length_of(const Point& a) const { return std::max(0.0, inner(a, a)); }
+
+  const Matrix& squares_;
+  std::vector<Point> known_;  ///< of length 1, at right angles to each other
+};
+
+}  // namespace
+
+int directions_at_ends(const FunctionOfMeans& function, const Reach& reach, const Matrix& squares) {
+  int most = 1;
+  for (const double sign : {-1.0, 1.0}) {
+    const std::optional<End> end = end_of(function, reach, sign);
+    const std::optional<Point> slope = end ? slopes(function, end->means) : std::nullopt;
+    if (!slope) continue;  // values_within finds no range
+    Directions directions(squares);
+    directions.add(*slope);
+    const Point outwards = reach(*slope);
+    const double length = product(outwards, *slope);
+    for (size_t i = 0; i < slope->size(); ++i) {
+      Point along(slope->size());
+      along[i] = 1;
+      Point aside = reach(along);
+      // On the plane through the end on which the slope is the same in all directions.
+      if (length > 0) aside = moved_by(outwards, -product(aside, *slope) / length, aside);
+      for (const double side : {-1.0, 1.0})
+        if (const auto beside = slopes(function, moved_by(aside, side, end->means)))
+          directions.add(*beside);
+    }
+    most = std::max(most, directions.count());
+  }
+  return most;
 }
 
 }  // namespace forge::statistics

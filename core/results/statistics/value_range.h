@@ -45,4 +45,11 @@ Reach within_both(Reach a, Reach b);
 /// must not decide anything then.
 std::optional<Interval> values_within(const FunctionOfMeans& function, const Reach& reach);
 
+/// In how many directions the means can lie from an end of that range: in one where the means at
+/// which the function has the value of the end lie on a plane, as those of a sum, a ratio or a
+/// function of one sum do. Where they bend, as around a sum of squares, chance chooses the
+/// direction in which the truth seems to be, and so many dimensions must be covered at once.
+/// `squares`: of the ellipsoid that `reach` stays within, or is near to.
+int directions_at_ends(const FunctionOfMeans& function, const Reach& reach, const Matrix& squares);
+
 }  // namespace forge::statistics

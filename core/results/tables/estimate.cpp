@@ -295,20 +295,23 @@ Chance chance_of(const std::vector<SampledMetric>& metrics, const Point& slope, 
   return chance;
 }
 
-/// The ellipsoid around the means that moves a sum of metrics by as much as its interval reaches:
-/// Student's t for the seeds, and for the rows of text.
-statistics::Reach reach_of_chance(const Chance& chance, double confidence) {
-  const double seeds = statistics::student_t_critical_value(confidence, chance.degrees_of_freedom);
-  const double evaluation =
-      std::isinf(chance.degrees_of_evaluation)  // no rows are known
-          ? 0
-          : statistics::student_t_critical_value(confidence, chance.degrees_of_evaluation);
+/// The matrix of the ellipsoid around the means that moves a sum of metrics by as much as its
+/// interval reaches: Student's t for the seeds, and for the rows of text. In more dimensions than
+/// one it holds the truth in all of these at once.
+Matrix squares_of_chance(const Chance& chance, double confidence, int dimensions) {
+  const auto critical_value = [&](double degrees_of_freedom) {
+    return statistics::hotelling_critical_value(confidence, dimensions, degrees_of_freedom);
+  };
+  const double seeds = critical_value(chance.degrees_of_freedom);
+  const double evaluation = std::isinf(chance.degrees_of_evaluation)  // no rows are known
+                                ? 0
+                                : critical_value(chance.degrees_of_evaluation);
   Matrix squares = chance.by_seeds;
   for (size_t i = 0; i < squares.size(); ++i)
     for (size_t j = 0; j < squares.size(); ++j)
       squares[i][j] = seeds * seeds * chance.by_seeds[i][j] +
                       evaluation * evaluation * chance.by_evaluation[i][j];
-  return statistics::within_ellipsoid(std::move(squares));
+  return squares;
 }
 
 /// Within what the numbers of cases leave open of each fraction, whatever they have in common:
@@ -361,20 +364,30 @@ void estimate_by_runs(Estimate& estimate,
                                                 sampling_error,
                                                 evaluation_error);
   if (!found) return;
-  statistics::Reach reach = reach_of_chance(chance, confidence);
-  if (sampling_error > 0)
-    reach = statistics::within_both(std::move(reach), reach_of_cases(metrics, confidence));
-  const auto range = statistics::values_within(function, reach);
+  const auto reach_in = [&](int dimensions) {
+    statistics::Reach reach =
+        statistics::within_ellipsoid(squares_of_chance(chance, confidence, dimensions));
+    if (!(sampling_error > 0)) return reach;
+    const double of_each = 1 - (1 - confidence) / dimensions;
+    return statistics::within_both(std::move(reach), reach_of_cases(metrics, of_each));
+  };
+  const int dimensions = statistics::directions_at_ends(
+      function, reach_in(1), squares_of_chance(chance, confidence, 1));
   estimate.missing =
       "it bends within what chance moves it by, or has no value there: compare the metrics "
       "themselves";
+  if (dimensions > 1 && chance.variance > 0 && !(chance.degrees_of_freedom >= dimensions)) return;
+  const auto range = statistics::values_within(function, reach_in(dimensions));
   if (!range) return;
   estimate.missing.clear();
   estimate.method = paired ? EstimateMethod::paired_by_seed : EstimateMethod::independent_rows;
   estimate.standard_error = found->standard_error;
   estimate.degrees_of_freedom = found->degrees_of_freedom;
   estimate.interval = *range;
-  estimate.p = found->p;
+  estimate.p = dimensions == 1 ? found->p
+                               : statistics::hotelling_p(*estimate.value / found->standard_error,
+                                                         dimensions,
+                                                         found->degrees_of_freedom);
 }
 
 /// Of an expression that chance does not move, such as the number on a claim's right side.

@@ -1,6 +1,8 @@
 #include "core/results/statistics/value_range.h"
 
 #include <cmath>
+#include <functional>
+#include <optional>
 
 #include "tests/support/catch.h"
 
@@ -71,6 +73,31 @@ TEST_CASE("a mean that moves nothing adds nothing", "[statistics][range]") {
   REQUIRE(found);
   CHECK((*found)[0] == Approx(1));
   CHECK((*found)[1] == 0);
+}
+
+TEST_CASE("the truth may lie in more directions than one where a function's values bend",
+          "[statistics][range]") {
+  const auto directions = [](const Point& means,
+                             const std::function<std::optional<double>(const Point&)>& value) {
+    Matrix squares(means.size(), Point(means.size(), 0.0));
+    for (size_t i = 0; i < means.size(); ++i) squares[i][i] = 0.01;
+    return directions_at_ends(function_of(means, value), within_ellipsoid(squares), squares);
+  };
+  CHECK(directions({3, 1}, [](const Point& at) { return at[0] - at[1]; }) == 1);
+  CHECK(directions({3, 1}, [](const Point& at) { return at[0] / at[1]; }) == 1);
+  CHECK(directions({3, 1}, [](const Point& at) { return std::exp(5 * (at[0] - at[1])); }) == 1);
+  CHECK(directions({3, 2, 1}, [](const Point& at) { return (at[0] - at[2]) / (at[1] - at[2]); }) ==
+        1);
+  CHECK(directions({300, 200}, [](const Point& at) { return at[0] * at[1]; }) == 1);
+  const auto square = [](const Point& at) {
+    double sum = 0;
+    for (const double each : at) sum += each * each;
+    return sum;
+  };
+  CHECK(directions({0.3}, square) == 1);
+  CHECK(directions({0.2, 0.1}, square) == 2);
+  CHECK(directions({0.2, 0.1, 0.2}, square) == 3);
+  CHECK(directions({20, 10, 20}, square) == 1);  // as good as straight
 }
 
 }  // namespace

@@ -474,5 +474,39 @@ TEST_CASE("intervals of expressions that bend hold the truth where they are show
   }
 }
 
+TEST_CASE("the spread of equal rows is rarely found to be more than nothing",
+          "[judge][simulation]") {
+  const char* chosen = std::getenv("FORGE_TEST_SEED");
+  const uint64_t seed = chosen && *chosen ? std::strtoull(chosen, nullptr, 10) : 1;
+  constexpr int times = 1000;
+  const std::string differences =
+      "((loss[b] - loss[a])^2 + (loss[c] - loss[a])^2 + (loss[d] - loss[a])^2)";
+  for (const std::string& text : {differences, "sqrt(" + differences + "/3)"}) {
+    for (const size_t n : {4, 5, 10, 20}) {
+      for (const bool pairs : {true, false}) {
+        RandomStream random(seed, stream_number(text + std::to_string(n)));
+        const auto draw = [&] { return 0.01 * normal_quantile(open_uniform(random.next_u32())); };
+        int found = 0;
+        for (int i = 0; i < times; ++i) {
+          Table table;
+          Values shared(n);
+          for (double& value : shared) value = draw();
+          int64_t first_seed = 1;
+          for (const char* name : {"loss[a]", "loss[b]", "loss[c]", "loss[d]"}) {
+            Values values(n);
+            for (size_t k = 0; k < n; ++k) values[k] = 2 + (pairs ? shared[k] : 0) + draw();
+            table.add(name, values, first_seed);
+            if (!pairs) first_seed += 100;
+          }
+          const Estimate estimate = estimated(text, table);
+          found += estimate.interval && estimate.interval->low > 1e-9;
+        }
+        CAPTURE(text, n, pairs, found, seed);
+        CHECK(found <= 0.05 * times + 3 * std::sqrt(0.05 * 0.95 * times));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace forge::tables
