@@ -1,5 +1,6 @@
 #include <cmath>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/results/benchmark/benchmark.h"
@@ -235,10 +237,24 @@ benchmark::BenchInvocation this_call(const Context& context) {
   return call;
 }
 
-/// Writes the files, then updates the index from them.
-void store_records(const Context& context, std::vector<benchmark::Record>& records) {
-  for (benchmark::Record& record : records) benchmark::write_record(context.runs_dir(), record);
-  open_store(context);
+/// Writes the files, then updates the index from them. Why that could not be done is told after
+/// what was measured.
+std::optional<Error> store_records(const Context& context,
+                                   std::vector<benchmark::Record>& records) {
+  try {
+    for (benchmark::Record& record : records) benchmark::write_record(context.runs_dir(), record);
+    open_store(context);
+    return std::nullopt;
+  } catch (const Error& problem) {
+    return problem;
+  }
+}
+
+/// Throws Error where a measurement was printed and not stored.
+int end_after(const std::optional<Error>& not_stored) {
+  if (!not_stored) return 0;
+  std::cout.flush();
+  throw Error("not stored: " + not_stored->message(), not_stored->hint(), not_stored->exit_code());
 }
 
 int print_records(const std::vector<benchmark::Record>& records) {
@@ -268,11 +284,16 @@ int bench(const Context& context, BenchOptions options) {
   const std::vector<benchmark::Measurement> measurements = benchmark::measure_interleaved(
       context.launcher(), targets, options.windows, ProgressLine("bench").reporter());
   std::vector<benchmark::Record> records = benchmark::make_records(call, configs, measurements);
-  store_records(context, records);
-  if (options.json) return print_records(records);
-  std::cout << bench_table(records) << "stored in "
-            << shown_path(benchmark::benchmarks_dir(context.runs_dir())) << "\n";
-  return 0;
+  const std::optional<Error> not_stored = store_records(context, records);
+  if (options.json) {
+    print_records(records);
+  } else {
+    std::cout << bench_table(records);
+    if (!not_stored)
+      std::cout << "stored in " << shown_path(benchmark::benchmarks_dir(context.runs_dir()))
+                << "\n";
+  }
+  return end_after(not_stored);
 }
 
 int bench_operations(const Context& context, const OperationOptions& options) {
@@ -294,10 +315,13 @@ int bench_operations(const Context& context, const OperationOptions& options) {
                                                        ", " + values.at("size").get<std::string>());
                                     })};
   line.clear();
-  store_records(context, records);
-  if (options.json) return print_records(records);
-  std::cout << operations_table(records[0]);
-  return 0;
+  const std::optional<Error> not_stored = store_records(context, records);
+  if (options.json) {
+    print_records(records);
+  } else {
+    std::cout << operations_table(records[0]);
+  }
+  return end_after(not_stored);
 }
 
 struct LinkOptions {

@@ -90,6 +90,7 @@ void fields(Visitor& visit, AttemptStarted& started) {
   visit.optional("variables", started.variables);
   visit.optional("inputs", started.inputs);
   visit.optional("changed_inputs", started.changed_inputs);
+  visit.optional("devices", started.devices);
 }
 
 template <class Visitor>

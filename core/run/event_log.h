@@ -63,6 +63,8 @@ struct AttemptStarted {
   std::map<std::string, std::string> inputs = {};  ///< InputFiles::states
   /// InputFiles::changed_since of the attempt before, whose supervisor was killed.
   std::vector<std::string> changed_inputs = {};
+  std::vector<std::string> devices =
+      {};  ///< of the host, that it was started on; none: not recorded
 };
 
 /// The supervisor's event "ended": the worker has ended, and with it the run unless `retry`.

@@ -268,6 +268,7 @@ class Supervisor {
                            config::name_of(experiment.train.recompute),
                            numerics_variables(),
                            inputs.states()};
+    started.devices = options_.devices;
     // Of another host's file times and numbers nothing follows.
     if (const auto killed = unended_attempt(folder_.events_file());
         killed && killed->host == started.host)

@@ -672,6 +672,17 @@ TEST_CASE("a table takes its speeds from measurements of its configs as they are
   CHECK(contains(forge.call({"compare", "--table", "positional"}).out, "forge bench on 20"));
 }
 
+TEST_CASE("what forge bench measured is printed though it cannot be stored") {
+  const Program forge;
+  const std::filesystem::path runs = forge.runs_dir();
+  make_directories(runs);
+  write_file_atomic(runs / "benchmarks", "a file in the place of the folder");
+  const Outcome measured = forge.call(tiny_bench({"train_llama"}));
+  CHECK(measured.exit_code == 1);
+  CHECK(contains(measured.out, "Tok/s"));
+  CHECK(contains(measured.err, "error: not stored: "));
+}
+
 TEST_CASE("forge bench says what it cannot do") {
   const Program forge;
   const auto error = [&](std::vector<std::string> arguments) {

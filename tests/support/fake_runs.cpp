@@ -196,6 +196,7 @@ void append_attempt(const run::RunFolder& folder,
                                {"host", "atlas"},
                                {"pid", 4711},
                                {"resume_from", resume_from},
+                               {"devices", {"cpu"}},
                                {"time", time.value_or(first_event_time)}};
   append_line(folder, json.dump() + "\n");
 }

@@ -252,9 +252,12 @@ void add_conditions(const run::AttemptStarted& started, RunSummary& run) {
     run.shared_device = 0;
     if (started.variables) run.variables.clear();
     if (!started.recompute.empty()) run.recompute.clear();
+    if (!started.devices.empty()) run.places.clear();
   }
   if (started.variables) add_distinct(variables_text(*started.variables), run.variables);
   add_distinct(started.recompute, run.recompute);
+  if (!started.devices.empty())
+    add_distinct(started.host + " " + join(started.devices, ", "), run.places);
 }
 
 /// The conditions under which an attempt's steps were trained, which mark the run's results. Of all

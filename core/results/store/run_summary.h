@@ -96,7 +96,8 @@ struct RunSummary {
   /// Fraction of the machine's cores that other processes kept busy, the largest of all attempts;
   /// none: not known.
   std::optional<double> busy_elsewhere;
-  std::string recompute;      ///< train.recompute as the worker was told
+  std::string recompute;  ///< train.recompute as the worker was told
+  std::string places;  ///< hosts and their devices that trained it: "atlas cuda:1"; "": not known
   int64_t shared_device = 0;  ///< 1: another process held memory of the GPU when an attempt ended
   /// Files that it reads and that changed while it trained, in words with commas between; "": none.
   std::string changed_inputs;
@@ -175,6 +176,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("micro_batch_size", run.micro_batch_size);
   visit.column("processes", run.processes);
   visit.column("recompute", run.recompute);
+  visit.column("places", run.places);
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
   visit.column("changed_inputs", run.changed_inputs);

@@ -67,6 +67,7 @@ CREATE TABLE runs (
   micro_batch_size      INTEGER,            -- rows computed at once; NULL: all rows of a step
   processes             TEXT NOT NULL,      -- that trained it; '': not begun
   recompute             TEXT NOT NULL,      -- train.recompute, as the worker was told
+  places                TEXT NOT NULL,      -- hosts and their devices that trained it, "atlas cuda:1"; with " and " between; '': not known
   busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
   shared_device         INTEGER NOT NULL,   -- 1: another process held memory of the GPU
   changed_inputs        TEXT NOT NULL,      -- files that it reads and that changed while it trained; '': none

@@ -1,6 +1,7 @@
 #include "core/results/tables/comparable_metrics.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -214,10 +215,31 @@ std::string why_timing_not_tested(const AblationRow& row, const Ablation& ablati
   return "";
 }
 
+/// Devices of one name differ in speed, by their cooling and their place in the machine: rows that
+/// were trained on none in common are compared with these. "" where that is not so, or not known.
+std::string why_other_places(const AblationRow& row, const AblationRow& other) {
+  const auto places_of = [](const AblationRow& of) {
+    std::set<std::string> places;
+    for (const store::RunSummary& run : of.runs) places.insert(run.places);
+    return places;
+  };
+  const std::set<std::string> own = places_of(row), others = places_of(other);
+  std::vector<std::string> common;
+  std::set_intersection(
+      own.begin(), own.end(), others.begin(), others.end(), std::back_inserter(common));
+  if (!common.empty() || own.count("") > 0 || others.count("") > 0) return "";
+  return row.spec.config + " was trained on " + first_of({own.begin(), own.end()}) + ", " +
+         other.spec.config + " on " + first_of({others.begin(), others.end()}) +
+         ": devices of one name differ ('forge bench' measures on one)";
+}
+
 std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
                                    const Ablation& ablation) {
   for (const AblationRow* row : rows)
     if (was_loaded(*row)) return "of " + row->spec.config + ", " + load_text(*row);
+  for (const AblationRow* row : rows)
+    for (const AblationRow* other : rows)
+      if (const std::string why = why_other_places(*row, *other); !why.empty()) return why;
   if (rows.size() == 1) return why_timing_not_tested(*rows.front(), ablation);
   if (turns_of(rows) != Turns::one_after_another) return "";
   return "speeds not measured in turn: what changed on the machine between the rows is in their "

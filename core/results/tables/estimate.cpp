@@ -128,21 +128,17 @@ double sampling_error_of(const std::vector<SampledMetric>& metrics, const Point&
 
 Matrix zeros(size_t size) { return Matrix(size, Point(size)); }
 
-/// How the means of losses vary together because the evaluation is a sample of the text. Losses of
-/// other rows than the first one's add an error of their own; metrics that no row has, such as
-/// parameters, add none.
+/// How the means of losses vary together because the evaluation is a sample of the text: those of
+/// the same rows of text do, whichever the expression names first. Others each add an error of
+/// their own; metrics that no row has, such as parameters, add none.
 Matrix covariance_by_evaluation(const std::vector<SampledMetric>& metrics) {
   const auto rows_of = [&](size_t i) -> const store::EvaluationRows& {
     return metrics[i].sample.evaluation_rows;
   };
   Matrix covariance = zeros(metrics.size());
-  size_t first = 0;
-  while (first < metrics.size() && rows_of(first).tokens.empty()) ++first;
-  for (size_t i = first; i < metrics.size(); ++i) {
-    for (size_t j = first; j <= i; ++j) {
-      const bool are_common =
-          rows_of(i).tokens == rows_of(first).tokens && rows_of(j).tokens == rows_of(first).tokens;
-      if (i != j && !are_common) continue;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      if (rows_of(i).tokens.empty() || rows_of(i).tokens != rows_of(j).tokens) continue;
       covariance[i][j] = covariance[j][i] = statistics::covariance_of_weighted_means(
           rows_of(i).losses, rows_of(j).losses, rows_of(i).tokens);
     }

@@ -221,6 +221,27 @@ TEST_CASE("a number is reached where the interval over seeds lies beyond it", "[
   CHECK(contains(verdict(table), "1.2448) over 3 seeds; one row of text was evaluated"));
 }
 
+TEST_CASE("rows of text that some rows share are shared whichever a claim names first",
+          "[report]") {
+  const auto p_of = [](const std::string& holds) {
+    Ablation table = ablation({1.5, 1.52, 1.54}, {1.5, 1.53, 1.52});
+    static_cast<Sample&>(table.rows[2]) = runs_of({1.51, 1.5, 1.53});
+    table.rows[2].planned_seeds = 3;
+    table.rows[0].evaluation_rows = {{1.1, 1.9, 1.4, 1.6, 1.2}, {10, 10, 10, 10, 10}};
+    table.rows[1].evaluation_rows = {{1.0, 2.0, 1.5}, {10, 10, 10}};
+    table.rows[2].evaluation_rows = {{1.1, 2.1, 1.4}, {10, 10, 10}};
+    ClaimSpec& claim = table.table.claims[0];
+    claim.holds = holds;
+    claim.comparison = parse_comparison(holds);
+    claim.expression = difference_of(*claim.comparison);
+    const std::vector<JudgedClaim> judged = judge_claims(table);
+    REQUIRE(judged.front().p);
+    return *judged.front().p;
+  };
+  const std::string others = "(eval_loss[canon_a] + eval_loss[canon_b])/2";
+  CHECK(p_of("eval_loss[llama] < " + others) == Approx(p_of(others + " > eval_loss[llama]")));
+}
+
 TEST_CASE("what is said of a claim has as many digits as its verdict needs", "[report]") {
   Ablation table = ablation({2.56, 2.57, 2.58}, {2.555, 2.56, 2.565});
   table.rows.resize(2);  // without one that has no runs

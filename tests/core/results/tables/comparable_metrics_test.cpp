@@ -243,5 +243,23 @@ TEST_CASE("rows that a key tells apart which changes no number are repetitions",
   CHECK(of_table("parallel.processes", "tokens_per_second") != Standing::not_tested);
 }
 
+TEST_CASE("speeds of rows that were trained on no common device are not tested",
+          "[report][comparable]") {
+  const auto standing = [](const std::vector<std::string>& own, const std::string& other) {
+    Ablation ablation = trained_in_turn();
+    for (AblationRow& row : ablation.rows)
+      change_all(row, [&](store::RunSummary& run) { run.places = other; });
+    change_all(ablation.rows[1], [&](store::RunSummary& run) {
+      run.places = own[static_cast<size_t>(run.seed) % own.size()];
+    });
+    return cells_of(ablation, "tokens_per_second")[1].standing == Standing::not_tested;
+  };
+  CHECK(standing({"atlas cuda:1"}, "atlas cuda:0"));
+  CHECK(standing({"atlas cuda:0"}, "orion cuda:0"));
+  CHECK_FALSE(standing({"atlas cuda:0"}, "atlas cuda:0"));
+  CHECK_FALSE(standing({"atlas cuda:0", "atlas cuda:1"}, "atlas cuda:0"));
+  CHECK_FALSE(standing({""}, "atlas cuda:0"));  // of an earlier version
+}
+
 }  // namespace
 }  // namespace forge::tables
