@@ -212,6 +212,29 @@ TEST_CASE("a table file plans the seeds of its runs, and each run keeps the plan
   REQUIRE(json::parse(forge.call(command).out).size() == 1);
 }
 
+TEST_CASE("a run of a profile that is gone ends no table") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path file = forge.working_directory / "projects/canon/templates/project.yaml";
+  const std::string before = read_file(file), place = "[profiles]\n== super()\n";
+  std::string with_profile = before;
+  REQUIRE(before.find(place) != std::string::npos);
+  with_profile.insert(before.find(place) + place.size(), "  gone: {train: {max_steps: 3}}\n");
+  write_file_atomic(file, with_profile);
+  const Outcome ran = forge.call({"run", "-p", "canon", "train_llama", "--set", "profile=gone"});
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  write_file_atomic(file, before);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"compare", "-p", "canon"},
+        {"compare", "-p", "canon", "--profile", "quick"},
+        {"export", "-p", "canon", "--format", "json"}}) {
+    const Outcome table = forge.call(command);
+    INFO(table.err);
+    CHECK(table.exit_code == 0);
+  }
+}
+
 TEST_CASE("seeds of a table's plan may be run in several commands") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
