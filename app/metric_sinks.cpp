@@ -55,6 +55,7 @@ class TensorBoardSink : public MetricSink {
 
 /// Those that forge wrote.
 void remove_event_files(const fs::path& folder) {
+  require_own_folder(folder);  // a link may lead anywhere
   for (const fs::path& file : folder_entries(folder)) {
     const std::string name = file.filename().string();
     if (starts_with(name, "events.out.tfevents.") && ends_with(name, ".forge")) remove_tree(file);
