@@ -237,8 +237,8 @@ benchmark::BenchInvocation this_call(const Context& context) {
   return call;
 }
 
-/// Writes the files, then updates the index from them. Why that could not be done is told after
-/// what was measured.
+/// Writes the files, then updates the index from them. Returns why that could not be done: what was
+/// measured is printed first.
 std::optional<Error> store_records(const Context& context,
                                    std::vector<benchmark::Record>& records) {
   try {

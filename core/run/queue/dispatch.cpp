@@ -179,7 +179,7 @@ class Dispatcher {
   }
 
   /// Whether it waits for who owns its files, which this user may not read and write. Nothing here
-  /// can tell then whether it has ended. But its own command is told, where it does not run.
+  /// can tell then whether it has ended. Its own command gets an error where it does not run.
   bool is_left_to_owner(const QueueEntry& entry) {
     const run::RunFolder folder = folder_of(entry);
     const std::optional<ClosedPath> closed = closed_path(folder);

@@ -153,7 +153,7 @@ TEST_CASE("a run with a file that its own user may not write waits for no other"
   CHECK(contains(said, "\nnot queued"));
 }
 
-TEST_CASE("who waits for a file of another user's is told which one", "[queue][owners]") {
+TEST_CASE("a run that waits for a file of another user's says for which one", "[queue][owners]") {
   Scene scene(holds_the_lock);
   const QueueEntry entry = scene.add(1);
   share(scene);
