@@ -1,7 +1,6 @@
 #include "app/metric_sinks.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -67,16 +66,6 @@ constexpr double begin_seconds = 120;   // a first import reads hundreds of file
 constexpr double log_seconds = 120;     // what a client that is slower than forge may rest
 constexpr double finish_seconds = 600;  // online, what was logged is sent before it ends
 
-/// PYTHONPATH without the items that mean the folder that one is in: an empty one, as of
-/// `PYTHONPATH=$PYTHONPATH:/opt/lib`, and relative ones. Files there are not Python's packages.
-std::string own_python_path() {
-  const char* const path = std::getenv("PYTHONPATH");
-  std::vector<std::string> items = split(path ? path : "", ':');
-  const auto is_of_folder = [](const std::string& item) { return !fs::path(item).is_absolute(); };
-  items.erase(std::remove_if(items.begin(), items.end(), is_of_folder), items.end());
-  return join(items, ":");
-}
-
 class WandbSink : public MetricSink {
  public:
   WandbSink(worker::Launcher& launcher, const fs::path& output, const run::RunFolder& folder)
@@ -87,7 +76,6 @@ class WandbSink : public MetricSink {
     worker::Launch launch;
     launch.command.arguments = {"python3", "-c", std::string(wandb_client())};
     launch.command.environment["PYTHONSAFEPATH"] = "1";  // the client starts Python in turn
-    launch.command.environment["PYTHONPATH"] = own_python_path();
     launch.input = worker::to_line(nlohmann::json{{"project", project.empty() ? "forge" : project},
                                                   {"id", id_},
                                                   {"name", id_},

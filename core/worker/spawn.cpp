@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -106,12 +107,72 @@ class ChildSetup : public bp::extend::handler {
   pid_t starter_ = ::getpid();
 };
 
+/// Lists of what a program loads code from. An item that is not absolute means a place below the
+/// folder that the program starts in, and an empty one that folder itself, as in
+/// `/opt/lib:$LD_LIBRARY_PATH` where the variable was not set. Others may have put files there.
+constexpr const char* code_paths[] = {"PATH",
+                                      "LD_LIBRARY_PATH",
+                                      "LD_PRELOAD",
+                                      "LD_AUDIT",
+                                      "GCONV_PATH",
+                                      "OPENSSL_ENGINES",
+                                      "OPENSSL_MODULES",
+                                      "PYTHONPATH",
+                                      "PYTHONHOME",
+                                      "PERL5LIB",
+                                      "NODE_PATH",
+                                      "COMPILER_PATH",  // torch.compile starts a compiler
+                                      "LIBRARY_PATH",
+                                      "CPATH",
+                                      "C_INCLUDE_PATH",
+                                      "CPLUS_INCLUDE_PATH"};
+
+/// The items that mean the same in every folder. `LD_PRELOAD=libtcmalloc.so` is looked for where
+/// libraries lie, and its items may be parted by spaces.
+std::string absolute_items(const std::string& name, std::string list) {
+  const bool names_libraries = name == "LD_PRELOAD" || name == "LD_AUDIT";
+  if (names_libraries) std::replace(list.begin(), list.end(), ' ', ':');
+  if (name == "LD_LIBRARY_PATH") std::replace(list.begin(), list.end(), ';', ':');
+  std::vector<std::string> items = split(list, ':');
+  const auto depends_on_folder = [&](const std::string& item) {
+    const bool is_library = names_libraries && !item.empty() && item.find('/') == std::string::npos;
+    const bool is_beside_program = starts_with(item, "$ORIGIN") || starts_with(item, "${ORIGIN}");
+    return !is_library && !is_beside_program && !fs::path(item).is_absolute();
+  };
+  items.erase(std::remove_if(items.begin(), items.end(), depends_on_folder), items.end());
+  return join(items, ":");
+}
+
+/// What the program finds set. What is set for it alone stays as it is.
+std::map<std::string, std::string> environment_of(const SpawnOptions& options) {
+  std::map<std::string, std::string> result;
+  if (options.extends_environment) {
+    for (char** entry = environ; *entry; ++entry) {
+      const std::string text = *entry;
+      const size_t equals = text.find('=');
+      if (equals != std::string::npos)
+        result.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+  } else {
+    result = options.environment;
+  }
+  for (const char* name : code_paths) {
+    const auto found = result.find(name);
+    if (found == result.end()) continue;
+    found->second = absolute_items(name, found->second);
+    if (found->second.empty()) result.erase(found);  // an empty PATH would be the folder itself
+  }
+  if (options.extends_environment)
+    for (const auto& [name, value] : options.environment) result[name] = value;
+  return result;
+}
+
 /// A name without a slash is looked for on the PATH. Boost's own search makes the locale that the
 /// environment names and throws where it is not installed, as that of an ssh client often is.
 std::string path_of_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* const path = std::getenv("PATH");
-  for (const std::string& folder : split(path ? path : "", ':')) {
+  for (const std::string& folder : split(absolute_items("PATH", path ? path : ""), ':')) {
     const fs::path candidate = fs::path(folder) / name;
     std::error_code ignored;
     if (fs::is_regular_file(candidate, ignored) && ::access(candidate.c_str(), X_OK) == 0)
@@ -127,10 +188,9 @@ pid_t spawn(const SpawnOptions& options) {
   const fs::path& folder = options.working_folder;
   if (!folder.empty() && ::access((folder / "").c_str(), X_OK) != 0)
     throw system_error("start '" + program + "' in '" + folder.string() + "'", errno);
-  bp::environment environment =
-      options.extends_environment ? bp::environment(bp::native_environment()) : bp::environment();
+  bp::environment environment;
   // Not by [], which compares beyond the end of variables that are shorter than the name.
-  for (const auto& [name, value] : options.environment) environment.set(name, value);
+  for (const auto& [name, value] : environment_of(options)) environment.set(name, value);
   ChildSetup setup(options);
   std::error_code failure;
   errno = 0;

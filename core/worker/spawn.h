@@ -32,8 +32,11 @@ struct SpawnOptions {
 constexpr int inherited_descriptor = 3;
 
 /// Starts a program by Boost.Process with no other descriptors than those named, with default
-/// signal handlers and no signal blocked. Returns its process id when it runs; the caller waits for
-/// it. Throws Error (exit code `failed`) when it cannot be started.
+/// signal handlers and no signal blocked. Of the variables that say where code is loaded from,
+/// PATH, LD_LIBRARY_PATH, PYTHONPATH and their like, it gets the absolute items of the starter's
+/// alone: whichever folder it starts in, it loads nothing from there that nobody named. Returns its
+/// process id when it runs; the caller waits for it. Throws Error (exit code `failed`) when it
+/// cannot be started.
 pid_t spawn(const SpawnOptions& options);
 
 /// Sends a signal to a started process, or to the group that it leads. Sends none, and says false,

@@ -1,7 +1,11 @@
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstdlib>
+#include <map>
+#include <optional>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -129,6 +133,86 @@ TEST_CASE("a program gets its line and its environment and its folder", "[run][l
   REQUIRE(exit.code == 3);
   REQUIRE(exit.signal == 0);
   REQUIRE(read_file(shell.folder / "stderr.log") == "prose\n");
+}
+
+/// Sets variables of this process and puts them back.
+class SetVariables {
+ public:
+  explicit SetVariables(const std::map<std::string, std::string>& variables) {
+    for (const auto& [name, value] : variables) {
+      const char* const before = std::getenv(name.c_str());
+      before_[name] = before ? std::optional<std::string>(before) : std::nullopt;
+      ::setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
+  ~SetVariables() {
+    for (const auto& [name, value] : before_) {
+      if (value)
+        ::setenv(name.c_str(), value->c_str(), 1);
+      else
+        ::unsetenv(name.c_str());
+    }
+  }
+  SetVariables(const SetVariables&) = delete;
+  SetVariables& operator=(const SetVariables&) = delete;
+
+ private:
+  std::map<std::string, std::optional<std::string>> before_;
+};
+
+TEST_CASE("a program loads no code from the folder that it starts in", "[run][launcher][hostile]") {
+  const std::string path = "/usr/bin:/bin";
+  const std::map<std::string, std::string> dangerous = {
+      {"PATH", "bin:" + path + ":"},
+      {"LD_LIBRARY_PATH", "/opt/lib;lib::/opt/more:$ORIGIN/../lib;"},
+      {"LD_PRELOAD", "./evil.so lib/evil.so"},
+      {"PYTHONPATH", ":packages:.:/opt/packages:"},
+      {"PYTHONHOME", "home"}};
+  const std::string words = "|/opt/lib:/opt/more:$ORIGIN/../lib||/opt/packages||";
+  const std::string print =
+      "echo \"|$LD_LIBRARY_PATH|$LD_PRELOAD|$PYTHONPATH|$PYTHONHOME|\"; echo \"$PATH\"";
+  SECTION("with its starter's environment") {
+    const SetVariables set(dangerous);
+    Shell shell(print, "");
+    CHECK(shell.line() == words);
+    CHECK(shell.line() == path);
+  }
+  SECTION("with an environment of its own") {
+    const tests::TemporaryFolder folder;
+    const FileDescriptor nothing = open_file("/dev/null", O_RDWR);
+    const FileDescriptor output = open_file(folder / "output", O_WRONLY | O_CREAT);
+    SpawnOptions options;
+    options.arguments = {"/bin/sh", "-c", print};
+    options.environment = dangerous;
+    options.extends_environment = false;
+    options.streams = {nothing.get(), output.get(), nothing.get()};
+    const pid_t pid = spawn(options);
+    REQUIRE(::waitpid(pid, nullptr, 0) == pid);
+    CHECK(read_file(folder / "output") == words + "\n" + path + "\n");
+  }
+  SECTION("what is set for it alone stays") {
+    const tests::TemporaryFolder folder;
+    const auto worker =
+        LocalLauncher().start({{{"/bin/sh", "-c", "echo $PYTHONPATH"}, {{"PYTHONPATH", "src:"}}},
+                               "",
+                               folder.path(),
+                               folder / "errors"});
+    CHECK(std::get<OutputLine>(worker->next(patience)).text == "src:");
+  }
+  SECTION("and is none of it itself") {
+    const tests::TemporaryFolder folder;
+    const SetVariables set({{"PATH", "/nowhere::" + folder.path().filename().string()}});
+    write_file_atomic(folder / "forge_test_program", "#!/bin/sh\n");
+    fs::permissions(folder / "forge_test_program", fs::perms::owner_all);
+    const fs::path before = fs::current_path();
+    for (const fs::path& here : {folder.path(), folder.path().parent_path()}) {
+      fs::current_path(here);
+      CHECK_THROWS_AS(LocalLauncher().start(
+                          {{{"forge_test_program"}, {}}, "", folder.path(), folder / "errors"}),
+                      Error);
+    }
+    fs::current_path(before);
+  }
 }
 
 TEST_CASE("a program that reads more slowly than it is sent gets all, with patience",
