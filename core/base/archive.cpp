@@ -15,6 +15,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
 #include "core/base/text.h"
 
 namespace forge {
@@ -279,17 +280,24 @@ void ArchiveWriter::add_text(const std::string& name, std::string_view text) {
   write(text);
 }
 
-void ArchiveWriter::add_file(const std::string& name,
-                             const fs::path& path,
-                             const std::function<void(int64_t)>& on_bytes) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file && errno == ELOOP)
-    throw Error("cannot pack '" + path.string() + "': it is a link, which may lead anywhere",
+void refuse_link(const fs::path& file) {
+  std::error_code missing;
+  if (fs::is_symlink(fs::symlink_status(file, missing)))
+    throw Error("cannot pack '" + file.string() + "': it is a link, which may lead anywhere",
                 "put a copy of the file in its place");
-  if (!file) throw system_error("read '" + path.string() + "'", errno);
+}
+
+std::string ArchiveWriter::add_file(const std::string& name,
+                                    const fs::path& path,
+                                    const std::function<void(int64_t)>& on_bytes) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const int cause = errno;
+  if (!file && cause == ELOOP) refuse_link(path);
+  if (!file) throw system_error("read '" + path.string() + "'", cause);
   const int64_t bytes = ::lseek(file.get(), 0, SEEK_END);
   ::lseek(file.get(), 0, SEEK_SET);
   begin_entry(name, bytes);
+  Hasher hasher;
   std::vector<char> buffer(buffer_bytes);
   for (int64_t left = bytes; left > 0;) {
     const auto wanted = static_cast<size_t>(std::min<int64_t>(left, buffer_bytes));
@@ -297,10 +305,12 @@ void ArchiveWriter::add_file(const std::string& name,
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw system_error("read '" + path.string() + "'", errno);
     if (got == 0) throw Error("'" + path.string() + "' became shorter while it was read");
+    hasher.update(buffer.data(), static_cast<size_t>(got));
     write({buffer.data(), static_cast<size_t>(got)});
     left -= got;
     if (on_bytes) on_bytes(got);
   }
+  return hasher.hex();
 }
 
 void ArchiveWriter::finish() {

@@ -19,11 +19,12 @@ class ArchiveWriter {
   ArchiveWriter(const ArchiveWriter&) = delete;
   ArchiveWriter& operator=(const ArchiveWriter&) = delete;
 
-  /// `name` is a path as require_inner_path wants it.
+  /// `name` is a path as require_inner_path wants it. Returns the hash of what was written, as
+  /// hash_file makes it: the file may have changed since that was called.
   /// Calls `on_bytes`, if given, with the size of each piece; what it throws ends the writing.
-  void add_file(const std::string& name,
-                const std::filesystem::path& file,
-                const std::function<void(int64_t)>& on_bytes = {});
+  std::string add_file(const std::string& name,
+                       const std::filesystem::path& file,
+                       const std::function<void(int64_t)>& on_bytes = {});
   void add_text(const std::string& name, std::string_view text);
   void finish();
 
@@ -34,6 +35,9 @@ class ArchiveWriter {
 
   std::unique_ptr<Stream> stream_;
 };
+
+/// Throws Error where a link stands: what it leads to is not packed.
+void refuse_link(const std::filesystem::path& file);
 
 struct ExtractLimits {
   int64_t files = 100'000;

@@ -83,6 +83,12 @@ struct PackEntry {
   std::string text;
 };
 
+/// A file as it is now: somebody may edit it while larger ones are packed.
+PackEntry entry_of_text(const std::string& name, const fs::path& file) {
+  refuse_link(file);
+  return {name, "", read_file(file)};
+}
+
 /// Of a sound checkpoint all files, or all but the optimizer's state, with a manifest of their own.
 void add_checkpoint(const fs::path& checkpoint, bool whole, std::vector<PackEntry>& entries) {
   const std::string below = "run/checkpoints/" + checkpoint.filename().string() + "/";
@@ -200,8 +206,12 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
   Json manifest = manifest_of(folder, options);
   manifest["status"] = completed ? "completed" : "unfinished";
   std::vector<PackEntry> entries;
-  for (const std::string& name : files_of_run(folder))
-    entries.push_back({"run/" + name, folder.path() / name, ""});
+  for (const std::string& name : files_of_run(folder)) {
+    const fs::path file = folder.path() / name;
+    const bool is_edited = file == folder.annotations_file();  // whoever holds the run's lock
+    entries.push_back(is_edited ? entry_of_text("run/" + name, file)
+                                : PackEntry{"run/" + name, file, ""});
+  }
   // A run that is to go on needs the optimizer's state.
   const bool all = options.checkpoints || !completed;
   add_checkpoints(folder, all, entries, packed.notes);
@@ -209,7 +219,7 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
   if (const std::string needed = run::needed_text(folder, false); !needed.empty())
     packed.notes.push_back(needed);
   for (const auto& [name, file] : options.templates)
-    entries.push_back({"templates/" + name, file, ""});
+    entries.push_back(entry_of_text("templates/" + name, file));
   const std::function<void(int64_t)> on_bytes =
       count_bytes(options.progress, 2 * file_bytes(entries));  // hashed, then packed
   for (const PackEntry& entry : entries) {
@@ -224,7 +234,11 @@ Packed pack_run(const run::RunFolder& folder, const PackOptions& options) {
     if (entry.file.empty()) {
       archive.add_text(entry.name, entry.text);
     } else {
-      archive.add_file(entry.name, entry.file, on_bytes);
+      const std::string packed_hash = archive.add_file(entry.name, entry.file, on_bytes);
+      if (packed_hash != manifest["files"][entry.name]["hash"])
+        throw Error("'" + shown_path(entry.file) + "' changed while it was packed",
+                    "nothing was packed: once nobody writes to it, pack again",
+                    ExitCode::failed);
     }
   }
   archive.finish();

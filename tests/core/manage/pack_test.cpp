@@ -179,6 +179,43 @@ TEST_CASE("a changed file of a pack and one too many are found", "[upkeep][pack]
   REQUIRE(run::list_runs(scene.here.path()).empty());
 }
 
+TEST_CASE("what is edited while it is packed makes no pack that nobody can import",
+          "[upkeep][pack]") {
+  const TemporaryFolder there;
+  const run::RunFolder run = make_completed_run(there.path(), {});
+  save_values(run, 9);
+  const fs::path sheet = there.write("x.yaml", "a: 1\n");
+  PackOptions options;
+  options.file = there / "run.pack";
+  options.templates = {{"configs/x.yaml", sheet}};
+  fs::path edited;
+  bool is_edited = false;
+  options.progress = [&](size_t done, size_t all) {
+    if (is_edited || 2 * done < all) return;  // once all is hashed
+    is_edited = true;
+    write_file_atomic(edited, read_file(edited) + "\n");
+  };
+  SECTION("a template and a note are packed as they were") {
+    run::write_annotations(run, {false, "note", {}});
+    for (const fs::path& file : {sheet, run.annotations_file()}) {
+      const TemporaryFolder other;
+      edited = file;
+      is_edited = false;
+      options.file = other / "run.pack";
+      pack_run(run, options);
+      REQUIRE(is_edited);
+      CHECK(import_packed_run(options.file, other / "runs").created);
+    }
+  }
+  SECTION("a file that nobody may edit ends the work") {
+    edited = run.environment_file();
+    const std::string error = error_of([&] { pack_run(run, options); });
+    REQUIRE(is_edited);
+    CHECK(contains(error, "env.json' changed while it was packed"));
+    CHECK_FALSE(fs::exists(options.file));
+  }
+}
+
 TEST_CASE("a run folder is imported in without links and without damaged checkpoints",
           "[upkeep][import]") {
   const Scene scene;
