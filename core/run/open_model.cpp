@@ -113,24 +113,40 @@ RunFolder find_run_by_name_or_path(const fs::path& runs_dir, const std::string& 
 
 namespace {
 
+using Holds = std::map<fs::path, std::shared_ptr<const FileLock>>;
+
+void hold(const fs::path& checkpoint, Holds& holds) {
+  if (holds.count(checkpoint) != 0) return;
+  if (auto lock = weights::hold_checkpoint(checkpoint))
+    holds[checkpoint] = std::make_shared<const FileLock>(std::move(*lock));
+}
+
+/// Those that may be chosen: that of the step, or the newest ones. Each takes an open file.
+Holds hold_candidates(const std::vector<fs::path>& checkpoints, std::optional<int64_t> step) {
+  constexpr size_t most = 16;
+  Holds holds;
+  for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint) {
+    if (holds.size() >= most) break;
+    if (!step || weights::checkpoint_step(*checkpoint) == step) hold(*checkpoint, holds);
+  }
+  return holds;
+}
+
 /// Chooses a checkpoint and holds it. A run that trains on may remove one before it is held, and
 /// while its files are compared with their hashes: then there are newer ones.
 void take_checkpoint(const RunFolder& folder, std::optional<int64_t> step, RunModel& model) {
   while (true) {
-    std::map<fs::path, std::shared_ptr<const FileLock>> held;
     const std::vector<fs::path> checkpoints = weights::list_checkpoints(folder.checkpoints());
-    for (const fs::path& checkpoint : checkpoints) {
-      if (auto lock = weights::hold_checkpoint(checkpoint))
-        held[checkpoint] = std::make_shared<const FileLock>(std::move(*lock));
-    }
+    Holds holds = hold_candidates(checkpoints, step);
     const FoundCheckpoint found = checkpoint_of(folder, step);
-    const auto hold = held.find(found.folder);
+    hold(found.folder, holds);  // an older one, where all the newest ones are damaged
+    const auto held = holds.find(found.folder);
     const bool is_settled = weights::list_checkpoints(folder.checkpoints()) == checkpoints;
-    if (hold == held.end() && !is_settled) continue;
+    if (held == holds.end() && !is_settled) continue;
     model.checkpoint = found.folder;
     model.skipped_checkpoints = found.damaged;
     model.step = *weights::checkpoint_step(model.checkpoint);
-    if (hold != held.end()) model.hold = hold->second;
+    if (held != holds.end()) model.hold = held->second;
     return;
   }
 }

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sys/resource.h>
+
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
@@ -121,6 +124,50 @@ TEST_CASE("a damaged checkpoint is passed over for an older one", "[run]") {
   REQUIRE(contains(error_of([&] { open_run(folder); }), "has damaged checkpoints only"));
   remove_tree(folder.checkpoints());
   REQUIRE(contains(error_of([&] { open_run(folder); }), "has no checkpoint"));
+}
+
+TEST_CASE(
+    "a run with more checkpoints than files may be opened is opened, and its checkpoint stays",
+    "[run][hostile][no_sanitizers]") {
+  const Runs runs({"train_a"});
+  const RunFolder folder = runs.only();
+  for (int step = 31; step <= 80; ++step) tests::save_checkpoint(folder.checkpoints(), step);
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  struct rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(FileDescriptor(::open("/dev/null", O_RDONLY)).get() + 30);
+  const auto opened = [&](std::optional<int64_t> step) {
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+    std::string problem;
+    RunModel model;
+    try {
+      model = open_run(folder, step);
+    } catch (const Error& error) {
+      problem = error.message();
+    }
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(problem == "");
+    return model;
+  };
+  const auto stays = [&](const RunModel& model) {
+    weights::remove_surplus_checkpoints(folder.checkpoints(), {0, false}, model.step);
+    return path_exists(model.checkpoint);
+  };
+  {
+    const RunModel old = opened(35);
+    CHECK(old.step == 35);
+    CHECK(opened({}).step == 80);
+    CHECK(stays(old));
+  }
+  for (int step = 36; step <= 80; ++step) {
+    tests::save_checkpoint(folder.checkpoints(), step);
+    const fs::path saved = folder.checkpoints() / weights::checkpoint_name(step);
+    if (step > 40) write_file_atomic(saved / "weights.safetensors", "x");
+  }
+  const RunModel oldest = opened({});
+  CHECK(oldest.step == 40);
+  CHECK(oldest.skipped_checkpoints.size() == 40);
+  CHECK(stays(oldest));
 }
 
 TEST_CASE("a checkpoint under the name of another step is refused", "[run][hostile]") {
