@@ -35,14 +35,10 @@ FileLock lock_idle_run(const queue::Queue& queue,
   require_there(folder);
   require_own_folder(folder.path());
   std::string state = "is running";
-  // Another process may hold the lock for a moment, only to see whether it is held.
-  while (!folder.is_running()) {
-    if (queue.may_wait(folder.id())) {
-      state = "waits in the queue";
-      break;
-    }
-    if (auto lock = FileLock::try_acquire(folder.lock_file())) return std::move(*lock);
-  }
+  if (!folder.is_running() && queue.may_wait(folder.id()))
+    state = "waits in the queue";
+  else if (auto lock = folder.try_lock())
+    return std::move(*lock);
   throw Error("run '" + folder.id() + "' " + state + ": " + consequence,
               quoted_command("forge runs stop " + shell_quoted(folder.id())) + " stops it",
               ExitCode::failed);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -361,6 +362,20 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
   if (!found.recorded && find(false))
     found.recorded = !recorded.empty() || weights::is_acknowledged(found.folder);
   return found;
+}
+
+std::optional<FileLock> RunFolder::try_lock(double patience_seconds) const {
+  const double until = steady_seconds() + patience_seconds;
+  while (!is_running()) {
+    if (auto lock = try_lock_signed(lock_file(), 0.05)) return lock;
+    if (steady_seconds() > until)
+      throw Error("the file 'lock' of run '" + id() +
+                      "' is locked by another process, which does not run it",
+                  quoted_command("fuser -v " + shell_quoted(lock_file().string())) +
+                      " tells which, if it is on this machine",
+                  ExitCode::failed);
+  }
+  return std::nullopt;
 }
 
 RunStatus RunFolder::status(std::optional<int64_t> max_steps) const {

@@ -41,7 +41,8 @@ struct RunRecord {
   /// The project's tables with a row of this config when the run was made, each with its
   /// tables::recorded_design; none: not recorded.
   std::optional<std::map<std::string, std::string>> planned_tables = {};
-  /// config_key of its config as its files had it then, without --set; "": not recorded.
+  /// config_key of its config as its files had it then, without --set, or no_own_config; "": not
+  /// recorded.
   std::string planned_config = {};
   /// Id of an older run of the same seed that told other losses of the steps which this one took
   /// over from another run (repeated_run); "": none.
@@ -216,6 +217,10 @@ class RunFolder {
   StderrSizes stderr_sizes() const;
   /// Whether a supervisor holds the run's lock.
   bool is_running() const { return FileLock::is_held(lock_file()); }
+  /// The run's lock; none where a supervisor holds it. Who asks whether it is held shares it for an
+  /// instant, which is waited for. Throws Error where another process shares it for longer: who may
+  /// read the file can lock it.
+  std::optional<FileLock> try_lock(double patience_seconds = 2) const;
   RunState state() const { return status().state; }
   /// A run is completed where its log ends with a worker that finished at the config's last step.
   /// Who knows train.max_steps saves reading config.json for it.

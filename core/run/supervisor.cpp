@@ -103,13 +103,11 @@ namespace {
 
 FileLock take_lock(const RunFolder& folder) {
   folder.require_own_files();
-  while (true) {
-    if (folder.is_running()) break;
+  if (!folder.is_running()) {
     // Old requests. While nobody holds the lock no one can ask this supervisor for a stop.
     remove_tree(folder.stop_file());
     remove_tree(folder.save_file());
-    if (auto lock = try_lock_signed(folder.lock_file())) return std::move(*lock);
-    // Somebody may only be looking whether it is held, which holds it for a moment.
+    if (auto lock = folder.try_lock()) return std::move(*lock);
   }
   throw Error("run '" + folder.id() + "' is running already",
               "another process holds " + folder.lock_file().string(),

@@ -471,5 +471,24 @@ TEST_CASE("files of a run that are full of something else are refused at once",
   REQUIRE_FALSE(contains(remarks, "json.exception"));
 }
 
+TEST_CASE("a run's lock is taken from nobody, and who only shares it is named", "[run][hostile]") {
+  const tests::TemporaryFolder runs;
+  const RunFolder run = tests::make_completed_run(runs.path(), {});
+  std::optional<FileLock> held = run.try_lock();
+  REQUIRE(held);
+  CHECK(run.is_running());
+  CHECK_FALSE(run.try_lock());
+  held.reset();
+  {
+    const std::optional<FileLock> shared = FileLock::try_share(run.lock_file());
+    REQUIRE(shared);
+    CHECK_FALSE(run.is_running());
+    const std::string said = tests::error_of([&] { run.try_lock(0.1); });
+    CHECK(tests::contains(said, "is locked by another process, which does not run it"));
+    CHECK(tests::contains(said, "fuser -v"));
+  }
+  CHECK(run.try_lock());
+}
+
 }  // namespace
 }  // namespace forge::run
