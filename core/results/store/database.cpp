@@ -5,8 +5,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <mutex>
 
@@ -166,15 +166,31 @@ bool copy_store(const fs::path& from, const fs::path& to) {
   return stamps() == before;
 }
 
-/// Removes the copies that killed processes have left: no plan takes a day.
+/// Whether it is what a ScratchStore makes, a day old: a folder of this user alone, of such a name,
+/// with a store and nothing else. No plan takes a day.
+bool is_old_copy(const fs::path& folder) {
+  const std::string name = folder.filename().string(), beginning = "forge-store-";
+  struct stat status {};
+  if (!starts_with(name, beginning) || name.size() != beginning.size() + 6 ||
+      ::lstat(folder.c_str(), &status) != 0)
+    return false;
+  constexpr int64_t day = 86'400;
+  if (!S_ISDIR(status.st_mode) || (status.st_mode & 07777U) != 0700U ||
+      status.st_uid != ::geteuid() || ::time(nullptr) - status.st_mtim.tv_sec < day)
+    return false;
+  const std::vector<fs::path> entries = folder_entries(folder);
+  return std::all_of(entries.begin(), entries.end(), [](const fs::path& entry) {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+      if (entry.filename() == beside(store_name, suffix)) return true;
+    return false;
+  });
+}
+
+/// Removes the copies that killed processes have left.
 void remove_old_copies() {
-  constexpr auto day = std::chrono::hours(24);
   for (const fs::path& entry : folder_entries(temporary_folder())) {
-    if (!starts_with(entry.filename().string(), "forge-store-")) continue;
-    std::error_code unreadable, not_ours;
-    const fs::file_time_type changed = fs::last_write_time(entry, unreadable);
-    if (!unreadable && fs::file_time_type::clock::now() - changed > day)
-      remove_tree(entry, not_ours);
+    std::error_code kept;
+    if (is_old_copy(entry)) remove_tree(entry, kept);
   }
 }
 

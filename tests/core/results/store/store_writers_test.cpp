@@ -128,6 +128,29 @@ TEST_CASE("a scratch store reads the runs and writes nothing beside them", "[sto
   REQUIRE(fs::exists(young.path()));
 }
 
+TEST_CASE("what only looks like an old scratch store stays", "[store][hostile]") {
+  const TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  make_directories(runs);
+  const auto make_old = [](const fs::path& path) {
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  };
+  const PrivateFolder of_others("store"), open_to_all("store"), longer("store-backup");
+  write_file_atomic(of_others.path() / "forge.sqlite", "");
+  write_file_atomic(of_others.path() / "notes.txt", "mine");
+  fs::permissions(open_to_all.path(), fs::perms::others_read, fs::perm_options::add);
+  const fs::path file = of_others.path().parent_path() / "forge-store-file12";
+  write_file_atomic(file, "mine");
+  for (const fs::path& each : {of_others.path(), open_to_all.path(), longer.path(), file})
+    make_old(each);
+  const ScratchStore scratch(runs);
+  CHECK(fs::exists(of_others.path() / "notes.txt"));
+  CHECK(fs::exists(open_to_all.path()));
+  CHECK(fs::exists(longer.path()));
+  CHECK(fs::exists(file));
+  remove_tree(file);
+}
+
 TEST_CASE("rows that say something else than the run folders are found", "[store][hostile]") {
   Workplace place;
   const std::string x = make_completed_run(place.runs, made_as_forge("x")).id();
