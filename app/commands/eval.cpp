@@ -147,6 +147,10 @@ struct LogitsOptions {
 };
 
 int logits(const Context& context, const LogitsOptions& options) {
+  if (path_exists(options.output) && !is_file(options.output))
+    throw Error("'" + shown_path(options.output) +
+                    "' is no file, and the tensors' file would take its place",
+                "name a new file");
   if (!options.force)
     manage::require_replaceable(options.output, "name another file, or give --force");
   run::RunModel model = run::open_model(context.runs_dir(), options.model);

@@ -625,7 +625,7 @@ void write_plan(const std::filesystem::path& file, const SavedPlan& plan) {
   Json json = worker::write_fields(plan);
   json["forge_plan"] = plan_version;
   json["hash"] = own_hash_mark();
-  write_file_atomic(file, with_own_hash(json_text(json, 1) + "\n"));
+  write_output_file(file, with_own_hash(json_text(json, 1) + "\n"));
 }
 
 SavedPlan read_plan(const std::filesystem::path& file) {
