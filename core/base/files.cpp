@@ -293,7 +293,7 @@ void rename_path(const fs::path& from, const fs::path& to) {
 
 namespace {
 
-constexpr int random_digits = 12;
+constexpr size_t random_digits = 12;
 
 std::string draw_digits() {
   uint64_t number = 0;
@@ -318,10 +318,12 @@ bool is_aside_name(const std::string& name) {
   if (starts_with(name, aside_prefix)) return true;
   const size_t mark = name.rfind(aside_prefix);
   if (mark == std::string::npos) return false;
-  const size_t digits = mark + std::strlen(aside_prefix);
-  constexpr size_t most_digits = 10 + random_digits;
-  return digits < name.size() && name.size() - digits <= most_digits &&
-         name.find_first_not_of("0123456789", digits) == std::string::npos;
+  const size_t first = mark + std::strlen(aside_prefix), digits = name.size() - first;
+  constexpr size_t most_of_pid = 10;  // an older forge wrote no more
+  // Neither has twelve of them: a run of the config x.tmp may have a key of digits alone.
+  const bool has_length = (digits > 0 && digits <= most_of_pid) ||
+                          (digits > random_digits && digits <= most_of_pid + random_digits);
+  return has_length && name.find_first_not_of("0123456789", first) == std::string::npos;
 }
 
 fs::path aside_path(const fs::path& folder, const std::string& purpose) {
