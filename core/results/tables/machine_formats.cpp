@@ -423,7 +423,7 @@ std::string to_csv(const Ablation& ablation) {
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     std::vector<std::string> header, line;
     for (const auto& [name, value] : csv_row(i, samples, ablation)) {
-      header.push_back(name);
+      header.push_back(csv_field(name));
       line.push_back(value.is_null() ? "" : csv_field(plain_text(value)));
     }
     if (i == 0) text += csv_line(header);

@@ -4,6 +4,7 @@
 #include "core/base/display_text.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/manage/written_files.h"
 #include "core/results/tables/sheet.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
@@ -286,6 +287,19 @@ TEST_CASE("machines are told of every test that people see", "[report]") {
   CHECK(statistics["eval_loss"]["difference"].contains("p_adjusted"));
   CHECK_FALSE(statistics["peak_memory_bytes"].contains("difference"));  // memory is not tested
   CHECK_FALSE(statistics.contains("parameters"));                       // no seed changes them
+}
+
+TEST_CASE("a column's name with a comma is one name of the CSV", "[report][hostile]") {
+  MixedLab lab;
+  TableSpec table = small_table();
+  ColumnSpec derived{ColumnKind::derived, "Larger"};
+  derived.value = "max(eval_loss, train_loss)";
+  derived.expression = parse_expression(derived.value, {});
+  table.columns.push_back(derived);
+  const std::string csv = to_csv(build_ablation(table, lab.read()));
+  CHECK(contains(csv, ",\"derived[max(eval_loss, train_loss)]\","));
+  TemporaryFolder folder;
+  CHECK(manage::is_as_written(folder.write("table.csv", csv)));  // all lines have as many fields
 }
 
 TEST_CASE("CSV has a header and a line a row with every field in its place", "[report]") {
