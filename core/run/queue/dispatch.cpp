@@ -192,6 +192,17 @@ class Dispatcher {
     return true;
   }
 
+  /// Whether it waits for another user, or for one who allows its program.
+  bool is_left_to_others(const QueueEntry& entry) {
+    if (is_left_to_owner(entry)) return true;
+    if (is_allowed(folder_of(entry))) return false;
+    wait_for(
+        entry,
+        "one who has allowed its program: " +
+            quoted_command("forge runs resume " + shell_quoted(entry.run) + " --allow-command"));
+    return true;
+  }
+
   /// Takes a run out of the queue that needs nothing more. Also says true where that cannot be
   /// known, or the entry cannot be removed: it stays.
   bool leaves_if_over(const QueueEntry& entry) {
@@ -231,13 +242,7 @@ class Dispatcher {
     }
     if (leases.empty()) return;
     if (folder.is_running()) return count_running(entry);  // by other means than the queue
-    if (is_left_to_owner(entry) || leaves_if_over(entry)) return;
-    if (!is_allowed(folder)) {
-      return wait_for(
-          entry,
-          "one who has allowed its program: " +
-              quoted_command("forge runs resume " + shell_quoted(entry.run) + " --allow-command"));
-    }
+    if (is_left_to_others(entry) || leaves_if_over(entry)) return;
     if (const auto problem = room_problem(folder)) return wait_for_room(entry, *problem);
     start(entry, folder, leases);
   }
@@ -252,7 +257,8 @@ class Dispatcher {
     std::vector<Lease> leases;
     if (free.size() >= static_cast<size_t>(entry.count))
       leases = try_acquire_all(leases_folder(runs_dir_), free, entry.count, entry.units);
-    if (leases.empty()) wait_for_devices(entry);
+    // What nobody here starts reserves nothing.
+    if (leases.empty() && (free.empty() || !is_left_to_others(entry))) wait_for_devices(entry);
     return leases;
   }
 

@@ -77,6 +77,25 @@ TEST_CASE("a run whose program this user has not allowed waits, and holds up nob
   ::unsetenv("FORGE_CACHE_DIR");
 }
 
+TEST_CASE("no device is reserved for a run that nobody here starts", "[queue][dispatch][hostile]") {
+  Scene scene(holds_the_lock);
+  const TemporaryFolder cache;
+  ::setenv("FORGE_CACHE_DIR", cache.path().c_str(), 1);
+  run::RunInputs inputs = tests::small_inputs();
+  inputs.experiment["backend"] = "external";
+  inputs.experiment["external"] = {
+      {"command", {"./train"}}, {"environment", Runs()}, {"working_directory", "/"}};
+  const QueueEntry first = scene.add(1, 1);
+  const QueueEntry strange = scene.add(2, 4, inputs);
+  const QueueEntry own = scene.add(3, 1);
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.started.size() == 2);
+  CHECK(done.started[0].run == first.run);
+  CHECK(done.started[1].run == own.run);
+  CHECK(contains(done.waiting.at(strange.run), "one who has allowed its program"));
+  ::unsetenv("FORGE_CACHE_DIR");
+}
+
 TEST_CASE("a run that waits for one device does not hold up those of another",
           "[queue][dispatch]") {
   Scene scene(holds_the_lock);
