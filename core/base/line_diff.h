@@ -13,8 +13,8 @@ struct LineChange {
 };
 
 /// What turns one text into the other, with as few lines as possible, in the order of the texts:
-/// those of the left before those of the right. Texts of more than 4,000 lines have no changes but
-/// those of the first 4,000.
+/// those of the left before those of the right. Where more than 4,000 lines lie between the first
+/// and the last that differ, all of those are told, whatever both texts have in common.
 std::vector<LineChange> line_changes(const std::string& left, const std::string& right);
 
 }  // namespace forge

@@ -21,5 +21,18 @@ TEST_CASE("changed lines are those that only one text has", "[line_diff]") {
   CHECK(shown("a\nb\nc\nd\n", "b\nd\na\n") == "-1a -3c +3a ");
 }
 
+TEST_CASE("no change of a long text is left out", "[line_diff][hostile]") {
+  std::string same, left, right;
+  for (int i = 1; i <= 10000; ++i) same += "line " + std::to_string(i) + "\n";
+  CHECK(shown(same + "a\n", same + "b\n") == "-10001a +10001b ");
+  CHECK(shown(same + "end\n", "x\n" + same + "end\n") == "+1x ");
+  for (int i = 1; i <= 5000; ++i) left += "l\n", right += "r\n";
+  const std::vector<LineChange> all = line_changes("a\n" + left + "b\n", "c\n" + right + "b\n");
+  REQUIRE(all.size() == 2 * 5001);
+  CHECK(all[5000].number == 5001);
+  CHECK(all.back().text == "r");
+  CHECK(all.back().number == 5001);
+}
+
 }  // namespace
 }  // namespace forge
