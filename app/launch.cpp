@@ -400,8 +400,8 @@ run::Sweep selected_seeds(const RunSelection& selection, int64_t own_seed) {
   return run::seeds_from(std::stoll(named.front()), selection.seed_count);
 }
 
-/// The key of the config by its files alone, in the profile of a run of it; "" where it is none
-/// without settings.
+/// The key of the config by its files alone, in the profile of a run of it; run::no_own_config
+/// where it is none without settings.
 std::string own_config_key(const Context& context,
                            const config::Document& document,
                            const CheckedRun& run,
@@ -421,7 +421,7 @@ std::string own_config_key(const Context& context,
     settle(context, run.backend, options, own);
     return run::config_key(own.json);
   } catch (const Error&) {
-    return "";
+    return run::no_own_config;
   }
 }
 

@@ -51,6 +51,8 @@ nlohmann::json identity_config(const nlohmann::json& experiment);
 
 /// A key of identity_config without the seed: what all seeds of a config have in common.
 std::string config_key(const nlohmann::json& experiment);
+/// In the place of the key of a config that is none without settings.
+constexpr const char* no_own_config = "none";
 
 /// Where a config names files of text or a tokenizer's, those of the sources of a mixture too: of
 /// these paths an identity knows nothing.

@@ -28,11 +28,20 @@ struct MadeSet {
   Runs runs;
 };
 
+/// Whether it was trained with another number of held-out rows than the table's runs are.
+bool holds_other_rows(const ConfiguredRun& run, const BestOfSpec& best_of) {
+  const nlohmann::json* const rows = find_value(run.config, "train.validation_rows");
+  return best_of.validation_rows > 0 && rows && *rows != best_of.validation_rows;
+}
+
 /// What the run has another value of than the table varies it over.
 std::vector<std::string> keys_not_varied(const ConfiguredRun& run, const TableSpec& table) {
-  if (table.best_of && !lists_value_of(*table.best_of, run)) return {table.best_of->key};
-  if (table.budget && !table.best_of) return {"train.max_steps"};
-  return {};
+  std::vector<std::string> keys;
+  if (table.best_of && !lists_value_of(*table.best_of, run)) keys.push_back(table.best_of->key);
+  if (table.best_of && holds_other_rows(run, *table.best_of))
+    keys.push_back("train.validation_rows");
+  if (table.budget && !table.best_of) keys.push_back("train.max_steps");
+  return keys;
 }
 
 /// What runs of a set have in common. A table varies no other values than those that it lists, and
@@ -322,11 +331,13 @@ bool knew(const MadeSet& set, const std::string& name, const std::string& design
 
 /// Whether the config by itself was what `shown` is when the set was made, or that is not recorded.
 /// Where the table varies keys of its own, what is shown is no config by itself: it must have been
-/// the same then as when these runs were made.
+/// the same then as when these runs were made. Where there was no config without settings, nobody
+/// knows what it would have been.
 bool stood_for(const MadeSet& set, const MadeSet& shown, bool varies) {
   std::set<std::string> own = {run::config_key(shown.runs.front()->config)};
   if (varies)
     for (const ConfiguredRun* run : shown.runs) own.insert(run->summary.planned_config);
+  own.erase(run::no_own_config);
   return std::all_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
     const std::string& then = run->summary.planned_config;
     return then.empty() || own.count(then) > 0;
@@ -360,6 +371,8 @@ class Declarations {
       if (!varies_all(*other.table, set, shown) || !knew(set, other.table->name, other.design))
         continue;
       if (is_tuning(*other.table, set, row)) return {MadeFor::tuning, other.table->name};
+      // Who reads a table chooses the values of --by, one after another.
+      if (differ_in(own_.table->by, set, shown)) continue;
       // A value that the other table found is no row that this one was to show.
       const bool varies = own_.table->best_of || own_.table->budget || !own_.table->by.empty();
       if (knew(shown, other.table->name, other.design) &&
@@ -398,6 +411,13 @@ class Declarations {
     const auto differences = run::identity_differences(set.identity, shown.identity);
     return std::all_of(differences.begin(), differences.end(), [&](const auto& difference) {
       return is_varied_by(table, set.runs.front()->summary.config, difference.what);
+    });
+  }
+
+  static bool differ_in(const std::string& key, const MadeSet& set, const MadeSet& shown) {
+    const auto differences = run::identity_differences(set.identity, shown.identity);
+    return std::any_of(differences.begin(), differences.end(), [&](const auto& difference) {
+      return difference.what == key;
     });
   }
 

@@ -553,6 +553,7 @@ struct TwoTables {
   TableSpec own = strict_table(), grid = strict_table();
   std::map<std::string, std::string> recorded;  ///< by the runs that are made next
   std::optional<double> planned_lr;             ///< of the configs when these are made
+  bool are_configs = true;                      ///< without settings
 
   TwoTables() {
     grid.name = "grid";
@@ -574,6 +575,7 @@ struct TwoTables {
           plain.optimizer.lr = *planned_lr;
           run.planned_config = run::config_key(config::to_json(plain));
         }
+        if (!are_configs) run.planned_config = run::no_own_config;
         make_completed_run(lab.runs, run, {3 + 0.01 * (seed % 7) + lr + (config[0] == 'l')});
       }
     }
@@ -665,6 +667,35 @@ TEST_CASE("a table that was declared together with another counts once", "[repor
     }
     const Ablation picked = found.beside({found.own, found.grid});
     CHECK(picked.rows[1].sets.others.size() == (is_written ? 2 : 0));
+  }
+
+  // What is shown is chosen by who reads the table: the other one accounts for no value of --by.
+  TwoTables chosen;
+  group_by(chosen.own, "optimizer.lr");
+  chosen.recorded[chosen.own.name] = design_key(chosen.own);
+  chosen.planned_lr = own_lr;
+  int day = 0;  // runs end on the 20th
+  for (const double lr : {own_lr, 0.002, 0.004})
+    chosen.make(lr, {1, 2, 3}, day = day == 0 ? 10 : day + 11);
+  const Ablation values = chosen.beside({chosen.own, chosen.grid});
+  const auto newest = std::find_if(values.rows.begin(), values.rows.end(), [](const auto& row) {
+    return row.spec.config == "canon_a" && row.group == "0.004";
+  });
+  REQUIRE(newest != values.rows.end());
+  CHECK(newest->sets.others.size() == 2);
+  CHECK(newest->sets.tables.empty());
+
+  // Where the config was none without settings, nobody knows which of them it was to become.
+  for (const bool is_grouped : {false, true}) {
+    TwoTables set_only;
+    if (is_grouped) group_by(set_only.own, "train.batch_size");
+    set_only.recorded[set_only.own.name] = design_key(set_only.own);
+    set_only.are_configs = false;
+    set_only.make(0.002, {1, 2, 3}, 10);
+    set_only.make(0.004, {1, 2, 3}, 11);
+    set_only.make(own_lr, {1, 2, 3}, 12);
+    const Ablation taken = set_only.beside({set_only.own, set_only.grid});
+    CHECK(taken.rows[1].sets.others.size() == 2);
   }
 
   // Runs of it that come later change nothing.
@@ -806,8 +837,9 @@ TEST_CASE("a value of best_of that other rows of text choose is of another set",
   table.must_be_equal.emplace_back("train");
   table.best_of =
       BestOfSpec{"optimizer.lr", {0.001, 0.002, 0.003}, "validation_loss", Extreme::lowest};
-  const auto built = [&](const std::vector<int64_t>& tuning_seeds) {
+  const auto built = [&](const std::vector<int64_t>& tuning_seeds, int64_t declared) {
     table.best_of->tuning_seeds = tuning_seeds;
+    table.best_of->validation_rows = declared;
     Lab lab;
     for (int round = 0; round < 3; ++round) {
       for (const char* config : {"llama", "canon_a"}) {
@@ -837,11 +869,13 @@ TEST_CASE("a value of best_of that other rows of text choose is of another set",
     return build_ablation(table, lab.read(), options);
   };
   for (const std::vector<int64_t>& tuning_seeds : {std::vector<int64_t>{1, 2}, {}}) {
-    const Ablation ablation = built(tuning_seeds);
-    INFO(tuning_seeds.size());
-    REQUIRE(ablation.rows[1].varied == 0.003);
-    CHECK(setup_of(ablation, "Other runs") ==
-          "2 earlier sets of runs counted (train.validation_rows)");
+    for (const int64_t declared : {0, 12}) {  // by the table, as it is now
+      const Ablation ablation = built(tuning_seeds, declared);
+      INFO(tuning_seeds.size() << " " << declared);
+      REQUIRE(ablation.rows[1].varied == 0.003);
+      CHECK(setup_of(ablation, "Other runs") ==
+            "2 earlier sets of runs counted (train.validation_rows)");
+    }
   }
 }
 
