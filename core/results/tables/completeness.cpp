@@ -34,7 +34,7 @@ namespace {
 std::set<std::string> plan_of(std::vector<store::RunSummary> runs) {
   if (runs.size() < 2) return {};
   std::sort(runs.begin(), runs.end(), [](const store::RunSummary& a, const store::RunSummary& b) {
-    return std::tie(made_at(a), a.id) < std::tie(made_at(b), b.id);
+    return std::tie(begun_at(a), a.id) < std::tie(begun_at(b), b.id);
   });
   const std::vector<std::string> planned = split(runs[1].planned_seeds, ',');
   if (runs[1].planned_seeds.empty() || planned.size() < 2) return {};
@@ -139,7 +139,7 @@ void remember_hidden(const Runs& hidden, AblationRow& row) {
     if (summary.diverged != 0 && !is_shown) row.diverged.insert(summary.seed);
     for (store::RunSummary& first : row.first_runs) {
       if (is_completed(run) && first.seed == summary.seed &&
-          std::tie(made_at(summary), summary.id) < std::tie(made_at(first), first.id))
+          std::tie(begun_at(summary), summary.id) < std::tie(begun_at(first), first.id))
         first = summary;
     }
   }
@@ -156,7 +156,7 @@ void trace_back(const FirstRuns& repetitions, AblationRow& row) {
   for (store::RunSummary& first : row.first_runs) {
     for (const std::string& id : {first.id, shown_of_seed(row, first.seed)->id}) {
       const auto found = repetitions.find(id);
-      if (found != repetitions.end() && made_at(found->second) < made_at(first))
+      if (found != repetitions.end() && begun_at(found->second) < begun_at(first))
         first = found->second;
     }
   }

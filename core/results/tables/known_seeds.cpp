@@ -19,21 +19,26 @@
 namespace forge::tables {
 namespace {
 
-/// A run that told of its seed. Its times are the run's own.
+/// A run that told of its seed. Its times are the run's own. Who imports a run knows what was told
+/// until then, here; others knew what it told from its beginning on, wherever that was.
 struct Telling {
   int64_t seed = 0;
-  std::string_view made, told;
+  std::string_view begun, made, told;
+  std::string_view run;  ///< its id
 };
 using Tellings = std::vector<Telling>;
 
 /// Seeds with a time of each.
 using SeedTimes = std::map<int64_t, std::string_view>;
 
-bool is_known_at(std::string_view time, const Telling& telling) {
-  return telling.made < time && telling.told <= time;
+/// Whether another run had told of its seed when this one was made.
+bool was_known_to(const Telling& own, const Telling& other) {
+  return other.run != own.run && other.begun < own.made && other.told <= own.made;
 }
 
-Telling telling_of(const store::RunSummary& run) { return {run.seed, made_at(run), told_at(run)}; }
+Telling telling_of(const store::RunSummary& run) {
+  return {run.seed, begun_at(run), made_at(run), told_at(run), run.id};
+}
 
 /// A run that goes on has told what it told before it was stopped.
 bool has_told(const store::ConfiguredRun& run) {
@@ -86,26 +91,25 @@ Tellings tellings_of(const std::vector<store::RunSummary>& runs) {
   return tellings;
 }
 
-/// The seeds that were known at that time, with when the first run that told of each was made.
-SeedTimes known_at(std::string_view time, const Tellings& tellings) {
+/// The seeds that were known when a run was made, with when the first that told of each was begun.
+SeedTimes known_to(const Telling& own, const Tellings& tellings) {
   SeedTimes known;
   for (const Telling& telling : tellings) {
-    if (!is_known_at(time, telling)) continue;
-    const auto [found, is_new] = known.emplace(telling.seed, telling.made);
-    if (!is_new) found->second = std::min(found->second, telling.made);
+    if (!was_known_to(own, telling)) continue;
+    const auto [found, is_new] = known.emplace(telling.seed, telling.begun);
+    if (!is_new) found->second = std::min(found->second, telling.begun);
   }
   return known;
 }
 
-/// The seeds of a row's runs that were known when these were made, with that time.
-SeedTimes taken_by(const std::vector<store::RunSummary>& runs, const Tellings& tellings) {
-  SeedTimes taken;
+/// The row's runs of which the seeds were known when they were made.
+Tellings taken_by(const std::vector<store::RunSummary>& runs, const Tellings& tellings) {
+  Tellings taken;
   for (const Telling& own : tellings_of(runs)) {
     const auto told_of_it = [&](const Telling& telling) {
-      return telling.seed == own.seed && is_known_at(own.made, telling);
+      return telling.seed == own.seed && was_known_to(own, telling);
     };
-    if (std::any_of(tellings.begin(), tellings.end(), told_of_it))
-      taken.emplace(own.seed, own.made);
+    if (std::any_of(tellings.begin(), tellings.end(), told_of_it)) taken.push_back(own);
   }
   return taken;
 }
@@ -123,15 +127,15 @@ std::set<int64_t> begun_seeds(const AblationRow& row, const MadeRuns::Runs& of_c
 /// The seeds that the row passed over: known before those that it took, by these runs, and not
 /// among those that it has begun. None where these runs did not tell of all that it took.
 std::optional<std::set<int64_t>> passed_over(const std::set<int64_t>& begun,
-                                             const SeedTimes& taken,
+                                             const Tellings& taken,
                                              const Tellings& tellings) {
   std::set<int64_t> seeds;
-  for (const auto& [seed, made] : taken) {
-    const SeedTimes known = known_at(made, tellings);
-    const auto own = known.find(seed);
-    if (own == known.end()) return std::nullopt;
+  for (const Telling& own : taken) {
+    const SeedTimes known = known_to(own, tellings);
+    const auto own_first = known.find(own.seed);
+    if (own_first == known.end()) return std::nullopt;
     for (const auto& [other, first] : known) {
-      const bool is_before = std::tie(first, other) < std::tie(own->second, seed);
+      const bool is_before = std::tie(first, other) < std::tie(own_first->second, own.seed);
       if (is_before && begun.count(other) == 0) seeds.insert(other);
     }
   }
@@ -175,7 +179,7 @@ std::string why_picked(const std::vector<store::RunSummary>& runs,
                        const std::set<int64_t>& begun,
                        const Tellings& tellings,
                        const std::vector<const AblationRow*>& samples) {
-  const SeedTimes taken = taken_by(runs, tellings);
+  const Tellings taken = taken_by(runs, tellings);
   if (taken.size() < 2) return "";
   const std::set<int64_t> lacked = *passed_over(begun, taken, tellings);
   const auto has_the_same = [&](const AblationRow* other) {

@@ -164,8 +164,8 @@ std::vector<std::string> seeds_in_order(const AblationRow& row) {
   for (const store::RunSummary* run : original_runs(row)) {
     const std::string own = std::to_string(run->seed);
     const std::string& command = run->planned_seeds.empty() ? own : run->planned_seeds;
-    const auto [found, is_new] = begun.emplace(command, made_at(*run));
-    if (!is_new) found->second = std::min(found->second, made_at(*run));
+    const auto [found, is_new] = begun.emplace(command, begun_at(*run));
+    if (!is_new) found->second = std::min(found->second, begun_at(*run));
   }
   std::vector<std::pair<std::string, std::string>> commands;
   for (const auto& [seeds, time] : begun) commands.emplace_back(time, seeds);

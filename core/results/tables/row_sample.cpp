@@ -189,8 +189,8 @@ Runs newest_first(const std::vector<ConfiguredRun>& runs) {
   Runs sorted;
   for (const ConfiguredRun& run : runs) sorted.push_back(&run);
   std::sort(sorted.begin(), sorted.end(), [](const ConfiguredRun* a, const ConfiguredRun* b) {
-    return std::tie(made_at(a->summary), a->summary.id) >
-           std::tie(made_at(b->summary), b->summary.id);
+    return std::tie(begun_at(a->summary), a->summary.id) >
+           std::tie(begun_at(b->summary), b->summary.id);
   });
   return sorted;
 }

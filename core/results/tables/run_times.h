@@ -14,7 +14,7 @@ namespace forge::tables {
 const std::string& begun_at(const store::RunSummary& run);
 
 /// When it came into its place among the runs that are known here: when it was begun, or later,
-/// when it was imported. UTC.
+/// when it was imported. UTC. Runs are in order by begun_at: who imports chooses the order of that.
 const std::string& made_at(const store::RunSummary& run);
 
 /// When it first told something: with its first loss, also if it was stopped then and went on

@@ -70,6 +70,31 @@ TEST_CASE("a plan that waited until seeds were known is no plan of them", "[repo
   CHECK(plan_of(lab.table()) == "reopened: 3 seeds planned");
 }
 
+TEST_CASE("the order of imports is no plan, and chooses no copy of a seed", "[report][plan]") {
+  Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    for (const int seed : {1, 2, 3, 4, 5}) {
+      MadeRun run = Lab::run(config, 10 + seed);
+      run.id = config + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      run.planned_seeds = {1, 2, 3};
+      if (seed > 3) run.planned_seeds = {1, 2, 3, 4, 5};
+      run.imported = Lab::run("", 28 - seed).created;  // the newest one first
+      make_completed_run(lab.runs, run, {3 + 0.01 * seed + (config[0] == 'l')});
+    }
+  }
+  CHECK(lab.table().rows[0].planned_seeds == 3);
+  CHECK(plan_of(lab.table()) == "reopened: 3 seeds planned");
+  MadeRun copy = Lab::run("canon_a", 20);
+  copy.id = "copy";
+  copy.experiment.seed = 2;
+  copy.imported = Lab::run("", 21).created;  // before the run that it repeats
+  make_completed_run(lab.runs, copy, {2.5});
+  const Ablation ablation = lab.table();
+  CHECK(ablation.rows[1].runs.size() == 5);
+  CHECK(contains(excluded_text(ablation), "repeats canon_a2 with another loss"));
+}
+
 TEST_CASE("a plan is carried out where each row has its seeds", "[report][plan]") {
   Lab lab;
   for (const char* config : {"llama", "canon_a", "canon_b"}) {

@@ -98,6 +98,23 @@ TEST_CASE("seeds that were picked from a known baseline's are no sample", "[repo
   CHECK(commands.canon_a() == "");
 }
 
+TEST_CASE("known seeds were known wherever they were run", "[report][plan]") {
+  const auto imported = [](MadeRun& made) { made.imported = Lab::run("", 25).created; };
+  Commands commands;
+  commands.run({"llama"}, up_to(40), 10, imported);
+  commands.run({"canon_a"}, {3, 7, 12}, 21);  // on this machine, before the others came
+  CHECK(contains(commands.canon_a(), "it lacks 9 that were known before these"));
+  Commands alike;
+  alike.run({"llama"}, up_to(40), 10, imported);
+  alike.run({"canon_a"}, {1, 2, 3}, 21);
+  CHECK(alike.canon_a() == "");
+  // Who imports the row's runs knows what was told until then.
+  Commands both_ways;
+  both_ways.run({"llama"}, up_to(40), 10);
+  both_ways.run({"canon_a"}, {3, 7, 12}, 5, imported);
+  CHECK(contains(both_ways.canon_a(), "it lacks 9 that were known before these"));
+}
+
 TEST_CASE("seeds that were picked to be repeated under another name are no sample",
           "[report][plan]") {
   Commands commands;
