@@ -135,6 +135,8 @@ struct Followed {
   bool reported = false;  ///< its end
   int stops_asked = 0;    ///< by so many times Ctrl-C
   std::string stopped;    ///< what was said last about processes of it that are stopped
+  std::optional<double> ended_since = {};  ///< when its log told the end; none: it has not, or that
+                                           ///< its supervisor is held up was said
   std::optional<Outcome> outcome;
 };
 
@@ -300,6 +302,8 @@ class RunFollower {
     const run::Update update = followed.follower.poll();
     for (const run::StoredEvent& stored : update.events) {
       if (stored.event) followed.view.take(*stored.event, stored.time);
+      if (stored.ended) followed.ended_since = steady_seconds();
+      if (stored.started) followed.ended_since.reset();
       for (const std::string& problem : skipped_checkpoints(stored))
         print_line(
             followed,
@@ -311,8 +315,23 @@ class RunFollower {
     if (update.progress) followed.view.take(*update.progress, unix_time());
     followed.running = !update.over;
     if (followed.running) announce(followed);
+    if (followed.running) tell_if_held_up(followed);
     if (update.over && !queue::is_queued(runs_dir_, followed.run.planned.record.id))
       followed.outcome = read_outcome(followed);
+  }
+
+  /// Of a run that has ended and cannot leave the queue.
+  void tell_if_held_up(Followed& followed) {
+    constexpr double moment = 5;  // seconds
+    const bool is_long = followed.ended_since && steady_seconds() - *followed.ended_since > moment;
+    if (!is_long || !FileLock::is_held(queue::lock_file(runs_dir_))) return;
+    followed.ended_since.reset();
+    print_line(
+        followed,
+        followed.run.label +
+            ": it has ended, and waits for the queue, which another process has locked; " +
+            quoted_command("fuser -v " + shell_quoted(queue::lock_file(runs_dir_).string())) +
+            " tells which, if it is on this machine");
   }
 
   static Outcome read_outcome(const Followed& followed) {

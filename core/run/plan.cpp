@@ -183,9 +183,10 @@ std::string with_suffix(const std::string& id, int number) {
 int number_of(const std::string& id, const std::string& name) {
   if (name == id) return 1;
   if (!starts_with(name, id + "-")) return 0;
+  constexpr int highest = 1'000'000'000;  // the next one is a number, too
   int number = 0;
   std::from_chars(name.data() + id.size() + 1, name.data() + name.size(), number);
-  return number > 1 && name == with_suffix(id, number) ? number : 0;
+  return number > 1 && number <= highest && name == with_suffix(id, number) ? number : 0;
 }
 
 /// Whether the name is taken: what cannot be looked at counts.
@@ -228,14 +229,20 @@ std::optional<RunRecord> readable_record(const RunFolder& folder) {
   }
 }
 
-/// Whether the folder holds a run of another project, or of another config: a/x and a_x have one
-/// name; or was renamed. Projects have runs of their
-/// own, since each project's tables show its own runs. Throws Error for one of another identity
-/// under the same key.
+/// Whether somebody put it beside the run that it is a copy of.
+bool is_copy(const RunFolder& folder, const RunRecord& record) {
+  return record.id != folder.id() && is_run_name(record.id) &&
+         RunFolder(folder.path().parent_path() / record.id).has_record();
+}
+
+/// Whether the folder holds a copy of another run, a run of another project, or of another config:
+/// a/x and a_x have one name; or was renamed. Projects have runs of their own, since each project's
+/// tables show its own runs. Throws Error for one of another identity under the same key.
 bool is_another(const RunFolder& folder, const RunRecord& planned) {
   if (folder.is_linked()) return true;
   const std::optional<RunRecord> record = readable_record(folder);
   if (!record) return false;
+  if (is_copy(folder, *record)) return true;
   require_identity(*record, planned.identity);
   return record->project != planned.project || record->config != planned.config ||
          record->key != planned.key ||

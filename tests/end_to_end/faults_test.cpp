@@ -347,6 +347,21 @@ TEST_CASE("memory that does not hold a step is made to suffice and the run says 
   }
 }
 
+TEST_CASE("a run that has ended and cannot leave the queue says so") {
+  const Program forge;
+  const int pid = forge.start(long_run("train_canon_a", 300));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 20; }));
+  {
+    const FileLock held = FileLock::acquire(forge.runs_dir() / ".queue/lock");
+    REQUIRE(wait_until([&] {
+      return contains(forge.errors(),
+                      "it has ended, and waits for the queue, which another process has locked");
+    }));
+    CHECK(contains(forge.errors(), "fuser -v"));
+  }
+  CHECK(Program::wait_for(pid).exit_code == 0);
+}
+
 TEST_CASE("after a crash of all processes status says so and resume serves the queue") {
   const Program forge;
   const int pid = forge.start(long_run("train_canon_a", 300));

@@ -200,15 +200,14 @@ bool starts_before(const QueueEntry& left, const QueueEntry& right) {
 fs::path folder_of(const fs::path& runs_dir) { return runs_dir / ".queue"; }
 fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 
-/// The file of the lock, in a folder that is there.
+}  // namespace
+
 fs::path lock_file(const fs::path& runs_dir) {
   run::require_runs_dir(runs_dir);
   make_own_folders(runs_dir, fs::path(".queue") / "entries");
   make_own_folders(runs_dir, fs::path(".queue") / "leases");
   return folder_of(runs_dir) / "lock";
 }
-
-}  // namespace
 
 struct Queue::DelayedStop {
   DelayedStop() {

@@ -107,6 +107,10 @@ nlohmann::json to_json(const QueueEntry& entry);
 /// Throws Error naming the field that is wrong. Names cannot lead out of the queue's folder.
 QueueEntry entry_from_json(const nlohmann::json& json);
 
+/// The file that a process locks while it changes the queue of a runs folder, in a folder that is
+/// made where it is missing.
+fs::path lock_file(const fs::path& runs_dir);
+
 /// The queue of a runs folder. Its files outlive every process:
 ///
 ///     .queue/lock           held by whoever changes the queue

@@ -158,6 +158,23 @@ TEST_CASE("force plans a run of its own, which then counts", "[run][plan]") {
   REQUIRE(plan_run(inputs, runs.path(), false).record.id == first.record.id + "-3");
 }
 
+TEST_CASE("a copy that lies beside its run is not taken for it", "[run][plan][hostile]") {
+  const TemporaryFolder runs;
+  const RunInputs inputs = small_inputs();
+  const PlannedRun first = plan_run(inputs, runs.path(), false);
+  write_run_folder(first, inputs);
+  const std::string id = first.record.id;
+  fs::copy(first.folder.path(), runs / (id + "-20261127"), fs::copy_options::recursive);
+  fs::copy(first.folder.path(), runs / (id + "-2147483647"), fs::copy_options::recursive);
+  tests::complete(first.folder);
+  CHECK(plan_run(inputs, runs.path(), false).record.id == id);
+  CHECK(plan_run(inputs, runs.path(), false).action == Action::cached);
+  CHECK(plan_run(inputs, runs.path(), true).record.id == id + "-20261128");
+  // Without the run it is one that somebody renamed.
+  remove_tree(first.folder.path());
+  CHECK(plan_run(inputs, runs.path(), false).record.id == id + "-20261127");
+}
+
 TEST_CASE("a run that is only linked here is not taken for one's own", "[run][plan][hostile]") {
   const TemporaryFolder runs, others;
   const RunInputs inputs = small_inputs();
