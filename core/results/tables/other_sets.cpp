@@ -329,18 +329,11 @@ bool knew(const MadeSet& set, const std::string& name, const std::string& design
   });
 }
 
-/// Whether the config by itself was what `shown` is when the set was made, or that is not recorded.
-/// Where the table varies keys of its own, what is shown is no config by itself: it must have been
-/// the same then as when these runs were made. Where there was no config without settings, nobody
-/// knows what it would have been.
-bool stood_for(const MadeSet& set, const MadeSet& shown, bool varies) {
-  std::set<std::string> own = {run::config_key(shown.runs.front()->config)};
-  if (varies)
-    for (const ConfiguredRun* run : shown.runs) own.insert(run->summary.planned_config);
-  own.erase(run::no_own_config);
+/// Whether the config by itself was that when the set was made, or that is not recorded.
+bool had_config(const MadeSet& set, const std::string& own) {
   return std::all_of(set.runs.begin(), set.runs.end(), [&](const ConfiguredRun* run) {
     const std::string& then = run->summary.planned_config;
-    return then.empty() || own.count(then) > 0;
+    return then.empty() || then == own;
   });
 }
 
@@ -354,9 +347,10 @@ enum class MadeFor {
 /// Finds the table of the project that accounts for a set.
 class Declarations {
  public:
-  Declarations(const TableSpec& own, const std::vector<TableSpec>& all)
-      : own_{&own, design_key(own)} {
-    for (const TableSpec& table : all)
+  /// All must outlive it.
+  Declarations(const TableSpec& own, const AblationOptions& options)
+      : own_{&own, design_key(own)}, current_config_(options.current_config) {
+    for (const TableSpec& table : options.project_tables)
       if (table.name != own.name) others_.push_back({&table, design_key(table)});
   }
 
@@ -371,12 +365,8 @@ class Declarations {
       if (!varies_all(*other.table, set, shown) || !knew(set, other.table->name, other.design))
         continue;
       if (is_tuning(*other.table, set, row)) return {MadeFor::tuning, other.table->name};
-      // Who reads a table chooses the values of --by, one after another.
-      if (differ_in(own_.table->by, set, shown)) continue;
-      // A value that the other table found is no row that this one was to show.
-      const bool varies = own_.table->best_of || own_.table->budget || !own_.table->by.empty();
       if (knew(shown, other.table->name, other.design) &&
-          knew(set, own_.table->name, own_.design) && stood_for(set, shown, varies))
+          knew(set, own_.table->name, own_.design) && was_to_be_shown(shown, set))
         return {MadeFor::another_table, other.table->name};
     }
     return {};
@@ -414,11 +404,28 @@ class Declarations {
     });
   }
 
-  static bool differ_in(const std::string& key, const MadeSet& set, const MadeSet& shown) {
+  /// Whether `shown` was the row that this table was to show when the set was made, and is no value
+  /// that the other table found: the config by itself, but for what this table varies. Who reads a
+  /// table chooses the values of --by, one after another.
+  bool was_to_be_shown(const MadeSet& shown, const MadeSet& set) const {
+    const ConfiguredRun& run = *shown.runs.front();
+    if (!own_.table->best_of && !own_.table->budget && own_.table->by.empty())
+      return had_config(set, run::config_key(run.config));
+    if (!current_config_) return false;
+    const nlohmann::json current =
+        current_config_(run.summary.config, run.summary.profile, run.summary.device_type);
+    if (!current.is_object()) return false;
+    const std::string own = run::config_key(current);
     const auto differences = run::identity_differences(set.identity, shown.identity);
-    return std::any_of(differences.begin(), differences.end(), [&](const auto& difference) {
-      return difference.what == key;
-    });
+    return had_config(set, own) && had_config(shown, own) &&
+           std::all_of(differences.begin(), differences.end(), [&](const auto& difference) {
+             const std::string& key = difference.what;
+             if (key != own_.table->by && is_varied_by(*own_.table, run.summary.config, key))
+               return true;
+             const nlohmann::json* const now = find_value(current, key);
+             const nlohmann::json* const value = find_value(run.config, key);
+             return key != own_.table->by && now && value && *now == *value;
+           });
   }
 
   static bool differ_in_length(const MadeSet& set, const MadeSet& shown) {
@@ -462,6 +469,7 @@ class Declarations {
   }
 
   Declared own_;
+  CurrentConfig current_config_;
   std::vector<Declared> others_;
 };
 
@@ -565,7 +573,7 @@ void count_other_sets(const MadeRuns& made,
                       const TableSpec& declared,
                       const AblationOptions& options,
                       Ablation& ablation) {
-  const Declarations declarations(declared, options.project_tables);
+  const Declarations declarations(declared, options);
   const Tuning tuning(declared, options.repetitions);
   std::map<Runs, std::map<std::string, MadeSet>> known_sets;
   for (AblationRow& row : ablation.rows) {

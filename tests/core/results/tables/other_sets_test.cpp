@@ -685,6 +685,28 @@ TEST_CASE("a table that was declared together with another counts once", "[repor
   CHECK(newest->sets.others.size() == 2);
   CHECK(newest->sets.tables.empty());
 
+  // Nor for values that are set beside what this table varies itself.
+  const double own_decay = Lab::run("llama", 1).experiment.optimizer.weight_decay;
+  for (const bool has_budget : {false, true}) {
+    TwoTables set_beside;
+    if (has_budget)
+      set_beside.own.budget = BudgetSpec{Budget::tokens, ""};
+    else
+      set_beside.own.best_of =
+          BestOfSpec{"optimizer.weight_decay", {own_decay}, "eval_loss", Extreme::lowest};
+    set_beside.recorded[set_beside.own.name] = design_key(set_beside.own);
+    set_beside.planned_lr = own_lr;
+    set_beside.make(0.002, {1, 2, 3}, 10);
+    set_beside.make(0.004, {1, 2, 3}, 11);
+    const auto others = [&] {
+      const Ablation ablation = set_beside.beside({set_beside.own, set_beside.grid});
+      return ablation.rows[1].sets.others.size();
+    };
+    CHECK(others() == 1);
+    set_beside.make(own_lr, {1, 2, 3}, 12);
+    CHECK(others() == 0);
+  }
+
   // Where the config was none without settings, nobody knows which of them it was to become.
   for (const bool is_grouped : {false, true}) {
     TwoTables set_only;
