@@ -1,7 +1,7 @@
 #include "core/results/tables/comparable_metrics.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -200,8 +200,83 @@ std::string why_rows_are_repetitions(const std::vector<RowMetric>& metrics,
          table.by + ")";
 }
 
+/// Runs of two rows, and how many of each were trained on some devices.
+struct TrainedThere {
+  int64_t own = 0, own_there = 0, others = 0, others_there = 0;
+  int64_t pairs = 0, sum = 0, squares = 0;  ///< of seeds of both: there or not, their differences
+
+  TrainedThere(const AblationRow& row,
+               const AblationRow& other,
+               const std::set<std::string>& places)
+      : own(static_cast<int64_t>(row.runs.size())),
+        others(static_cast<int64_t>(other.runs.size())) {
+    const auto is_there = [&](const store::RunSummary& run) {
+      return static_cast<int64_t>(places.count(run.places));
+    };
+    for (const store::RunSummary& run : other.runs) others_there += is_there(run);
+    for (const store::RunSummary& run : row.runs) {
+      own_there += is_there(run);
+      const store::RunSummary* const pair = shown_of_seed(other, run.seed);
+      if (!pair) continue;
+      const int64_t difference = is_there(run) - is_there(*pair);
+      ++pairs;
+      sum += difference;
+      squares += difference * difference;
+    }
+  }
+
+  bool is_more_of_own() const { return own_there * others > others_there * own; }
+
+  /// Whether what sets these devices apart from the others, however large, would make a t of more
+  /// than 1 by itself, in the test that compares such rows.
+  bool are_far_apart() const {
+    constexpr double rounding = 1 + 1e-9;
+    const auto share = [](int64_t part, int64_t all) {
+      return static_cast<double>(part) / static_cast<double>(all);
+    };
+    const auto error = [&](int64_t part, int64_t all) {
+      const double p = share(part, all);
+      return p * (1 - p) / static_cast<double>(std::max<int64_t>(1, all - 1));
+    };
+    const double apart = share(own_there, own) - share(others_there, others);
+    if (apart * apart > rounding * (error(own_there, own) + error(others_there, others)))
+      return true;
+    if (pairs < 2 || 4 * pairs < 3 * std::max(own, others)) return false;
+    return sum * sum * (pairs - 1) > pairs * squares - sum * sum;
+  }
+};
+
+/// Devices of one name differ in speed, by their cooling and their place in the machine. "" where
+/// what one of them, or all that trained more of the one row than of the other, is faster or slower
+/// lies within the error of the difference, or where the devices are not known.
+std::string why_other_places(const AblationRow& row, const AblationRow& other) {
+  std::set<std::string> places, with_more;
+  for (const AblationRow* each : {&row, &other})
+    for (const store::RunSummary& run : each->runs) places.insert(run.places);
+  if (places.count("") > 0 || row.runs.empty() || other.runs.empty()) return "";
+  std::vector<std::set<std::string>> all;
+  for (const std::string& place : places)
+    if (TrainedThere(row, other, {place}).is_more_of_own()) {
+      all.push_back({place});
+      with_more.insert(place);
+    }
+  if (!with_more.empty()) all.push_back(with_more);
+  for (const std::set<std::string>& some : all) {
+    const TrainedThere there(row, other, some);
+    if (!there.are_far_apart()) continue;
+    const auto part = [](int64_t runs, int64_t of) {
+      return std::to_string(runs) + " of " + std::to_string(of);
+    };
+    return part(there.own_there, there.own) + " runs of " + row.spec.config + " were trained on " +
+           first_of({some.begin(), some.end()}) + ", of " + other.spec.config + " " +
+           part(there.others_there, there.others) +
+           ": devices of one name differ ('forge bench' measures on one)";
+  }
+  return "";
+}
+
 /// What is said of one row alone would say beside another which of the two is faster: "" where it
-/// was trained in turn with all others of the table.
+/// was trained in turn with all others of the table, on the same devices.
 std::string why_timing_not_tested(const AblationRow& row, const Ablation& ablation) {
   for (const AblationRow& other : ablation.rows) {
     if (&other == &row || other.group != row.group) continue;
@@ -211,26 +286,10 @@ std::string why_timing_not_tested(const AblationRow& row, const Ablation& ablati
     if (turns_of({&row, &other}) == Turns::one_after_another)
       return "speeds not measured in turn: what changed on the machine between this row and " +
              other.spec.config + " is in each ('forge bench' measures in turn)";
+    for (const std::string& why : {why_other_places(row, other), why_other_places(other, row)})
+      if (!why.empty()) return why;
   }
   return "";
-}
-
-/// Devices of one name differ in speed, by their cooling and their place in the machine: rows that
-/// were trained on none in common are compared with these. "" where that is not so, or not known.
-std::string why_other_places(const AblationRow& row, const AblationRow& other) {
-  const auto places_of = [](const AblationRow& of) {
-    std::set<std::string> places;
-    for (const store::RunSummary& run : of.runs) places.insert(run.places);
-    return places;
-  };
-  const std::set<std::string> own = places_of(row), others = places_of(other);
-  std::vector<std::string> common;
-  std::set_intersection(
-      own.begin(), own.end(), others.begin(), others.end(), std::back_inserter(common));
-  if (!common.empty() || own.count("") > 0 || others.count("") > 0) return "";
-  return row.spec.config + " was trained on " + first_of({own.begin(), own.end()}) + ", " +
-         other.spec.config + " on " + first_of({others.begin(), others.end()}) +
-         ": devices of one name differ ('forge bench' measures on one)";
 }
 
 std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
