@@ -275,21 +275,51 @@ std::string why_other_places(const AblationRow& row, const AblationRow& other) {
   return "";
 }
 
-/// What is said of one row alone would say beside another which of the two is faster: "" where it
-/// was trained in turn with all others of the table, on the same devices.
-std::string why_timing_not_tested(const AblationRow& row, const Ablation& ablation) {
+/// A quantity that depends on what else the machine did meanwhile.
+struct MeasuredInTurn {
+  const char* what;
+  const char* way;  ///< how to measure it in turn
+};
+constexpr MeasuredInTurn speeds_in_turn = {"speeds", "'forge bench' measures in turn"};
+constexpr MeasuredInTurn memory_in_turn = {"memory", "'forge run --table' runs them in turn"};
+
+/// What is said of one row alone would say beside another which of the two is faster or needs less:
+/// "" where it was trained in turn with all others of the table.
+std::string why_row_not_tested(const MeasuredInTurn& measured,
+                               const AblationRow& row,
+                               const Ablation& ablation) {
+  const std::string what = std::string(measured.what) + " not measured in turn: ";
+  const std::string way = std::string(" (") + measured.way + ")";
   for (const AblationRow& other : ablation.rows) {
     if (&other == &row || other.group != row.group) continue;
     if (!other.is_comparable() || other.runs.size() < 2)
-      return "speeds not measured in turn: " + other.spec.config +
-             ", which the table declares, has no runs to compare ('forge bench' measures in turn)";
+      return what + other.spec.config + ", which the table declares, has no runs to compare" + way;
     if (turns_of({&row, &other}) == Turns::one_after_another)
-      return "speeds not measured in turn: what changed on the machine between this row and " +
-             other.spec.config + " is in each ('forge bench' measures in turn)";
+      return what + "what changed on the machine between this row and " + other.spec.config +
+             " is in each" + way;
+  }
+  return "";
+}
+
+/// The same of the devices on which it was trained.
+std::string why_other_places(const AblationRow& row, const Ablation& ablation) {
+  for (const AblationRow& other : ablation.rows) {
+    if (other.group != row.group) continue;
     for (const std::string& why : {why_other_places(row, other), why_other_places(other, row)})
       if (!why.empty()) return why;
   }
   return "";
+}
+
+std::string why_rows_not_in_turn(const MeasuredInTurn& measured,
+                                 const std::vector<const AblationRow*>& rows,
+                                 const Ablation& ablation) {
+  if (rows.size() == 1) return why_row_not_tested(measured, *rows.front(), ablation);
+  if (turns_of(rows) != Turns::one_after_another) return "";
+  return std::string(measured.what) +
+         " not measured in turn: what changed on the machine between the rows is in their "
+         "difference (" +
+         measured.way + ")";
 }
 
 std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
@@ -299,17 +329,9 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
   for (const AblationRow* row : rows)
     for (const AblationRow* other : rows)
       if (const std::string why = why_other_places(*row, *other); !why.empty()) return why;
-  if (rows.size() == 1) return why_timing_not_tested(*rows.front(), ablation);
-  if (turns_of(rows) != Turns::one_after_another) return "";
-  return "speeds not measured in turn: what changed on the machine between the rows is in their "
-         "difference ('forge bench' measures in turn)";
-}
-
-/// What a process holds depends on what else the machine was given to do.
-std::string why_memory_not_tested(const std::vector<const AblationRow*>& rows) {
-  if (turns_of(rows) != Turns::one_after_another) return "";
-  return "memory not measured in turn: what changed on the machine between the rows is in their "
-         "difference ('forge run --table' runs them in turn)";
+  if (rows.size() == 1)
+    if (const std::string why = why_other_places(*rows.front(), ablation); !why.empty()) return why;
+  return why_rows_not_in_turn(speeds_in_turn, rows, ablation);
 }
 
 /// The budget is that of the row which needs the least, and may be another with rows that are not
@@ -346,7 +368,9 @@ std::string why_not_tested(const std::vector<RowMetric>& metrics, const Ablation
   const auto is_timed = [&](const std::string& metric) { return is_timed_by_runs(metric, table); };
   const auto is_drawn = [&](const std::string& metric) { return is_drawn_anew(metric, table); };
   std::string why = why_timings_not_tested(rows_with(metrics, is_timed), ablation);
-  if (why.empty()) why = why_memory_not_tested(rows_with(metrics, is_memory));
+  // What a process holds depends on what else the machine was given to do.
+  if (why.empty())
+    why = why_rows_not_in_turn(memory_in_turn, rows_with(metrics, is_memory), ablation);
   if (why.empty()) why = why_new_values_not_tested(metrics);
   return why.empty() ? why_repetitions_not_tested(rows_with(metrics, is_drawn)) : why;
 }

@@ -305,5 +305,37 @@ TEST_CASE("why speeds of other devices are not tested is said of claims, too",
   CHECK(contains(lines_of(ablation, {limit}).front(), "devices of one name differ"));
 }
 
+TEST_CASE("claims about the memory of one row ask for turns as those about two do",
+          "[report][comparable]") {
+  std::vector<ClaimSpec> claims;
+  for (const char* metric : {"peak_memory_bytes", "peak_resident_bytes"}) {
+    for (const char* config : {"canon_a", "llama"}) {
+      claims.push_back(below(config, "", metric));
+      claims.back().at_most = 9e9;
+    }
+    claims.push_back(with_words("max(" + std::string(metric) + "[llama], 1) < 9000000000"));
+  }
+  Ablation ablation = trained_in_turn();
+  for (AblationRow& row : ablation.rows)
+    change_all(row, [](store::RunSummary& run) {
+      run.metrics["peak_resident_bytes"] = 1.5 * *run.metric("peak_memory_bytes");
+    });
+  for (const std::string& line : lines_of(ablation, claims)) {
+    INFO(line);
+    CHECK(contains(line, "holds: "));
+  }
+  change_all(ablation.rows[1], [](store::RunSummary& run) {
+    run.created = "2026-11-11T10:00:0" + std::to_string(run.seed);
+  });
+  for (const std::string& line : lines_of(ablation, claims)) {
+    INFO(line);
+    CHECK(contains(line, "not decidable: "));
+    CHECK(contains(line, "; memory not measured in turn: "));
+  }
+  // Who hides the other row would compare it all the same.
+  ablation.rows[1].runs.clear();
+  CHECK(contains(lines_of(ablation, claims)[1], "canon_a, which the table declares, has no runs"));
+}
+
 }  // namespace
 }  // namespace forge::tables
