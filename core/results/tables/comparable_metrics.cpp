@@ -158,6 +158,10 @@ bool is_memory(const std::string& metric) {
   return metric == results::peak_memory_name || metric == results::peak_resident_name;
 }
 
+bool is_score(const std::string& metric) {
+  return results::metric_named(metric).source == results::Source::task;
+}
+
 /// Whether a run that is repeated has another value of the metric though all its losses are the
 /// same: a speed, and a loss within a curve, which depends on when it was evaluated.
 bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
@@ -165,9 +169,10 @@ bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
          metric == results::loss_at_equal_flops_name;
 }
 
-/// Whether such a run may have another one: the mean loss since it was last logged, and memory.
+/// Whether such a run may have another one: the mean loss since it was last logged, memory, and
+/// scores of answers that a program draws.
 bool may_be_drawn_anew(const std::string& metric) {
-  return metric == results::train_loss_name || is_memory(metric);
+  return metric == results::train_loss_name || is_memory(metric) || is_score(metric);
 }
 
 /// "" where what repeats an older run has the value that this one had.
@@ -176,7 +181,10 @@ std::string why_new_values_not_tested(const std::vector<RowMetric>& metrics) {
     if (!may_be_drawn_anew(metric)) continue;
     for (const store::RunSummary& first : row->first_runs) {
       const store::RunSummary* const shown = shown_of_seed(*row, first.seed);
-      if (shown && shown->id != first.id && shown->metric(metric) != first.metric(metric))
+      if (!shown || shown->id == first.id) continue;
+      // Where the loss is another one, other cases were evaluated.
+      if (is_score(metric) && !have_same_loss(*shown, first)) continue;
+      if (shown->metric(metric) != first.metric(metric))
         return "run " + shown->id + " repeats " + first.id + " and has another " + metric +
                ", which may have been chosen";
     }

@@ -337,5 +337,33 @@ TEST_CASE("claims about the memory of one row ask for turns as those about two d
   CHECK(contains(lines_of(ablation, claims)[1], "canon_a, which the table declares, has no runs"));
 }
 
+TEST_CASE("scores of a repetition that are others than those of the first run are not tested",
+          "[report][comparable]") {
+  const auto line_with = [](double score_of_first, double loss_of_first) {
+    Ablation ablation = trained_in_turn();
+    for (AblationRow& row : ablation.rows) {
+      change_all(row, [&](store::RunSummary& run) {
+        run.id = row.spec.config + std::to_string(run.seed);
+        const bool is_better = row.spec.config == "canon_a";
+        run.scores["answer_accuracy"] = {is_better ? 0.95 : 0.5 + 0.01 * double(run.seed), 4000};
+      });
+      row.first_runs = row.runs;
+    }
+    store::RunSummary& first = ablation.rows[1].first_runs[0];
+    first.id = "older";
+    first.scores["answer_accuracy"].value = score_of_first;
+    first.metrics["eval_loss"] += loss_of_first;
+    ClaimSpec claim = below("canon_a", "", "answer_accuracy");
+    claim.above = "llama";
+    return lines_of(ablation, {claim}).front();
+  };
+  CHECK(contains(line_with(0.95, 0), "holds: "));
+  CHECK(contains(line_with(0.94, 0),
+                 "run canon_a1 repeats older and has another answer_accuracy, which may have been "
+                 "chosen"));
+  // With another loss it was evaluated on other cases.
+  CHECK(contains(line_with(0.94, 0.1), "holds: "));
+}
+
 }  // namespace
 }  // namespace forge::tables
