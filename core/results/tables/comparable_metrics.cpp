@@ -343,26 +343,35 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
 }
 
 /// The budget is that of the row which needs the least, and may be another with rows that are not
-/// there: who hides one chooses it. "" where all that the table declares are.
+/// there, or with the speed of another run: who hides or repeats one chooses it. "" where all that
+/// the table declares are there as they were made first.
 std::string why_budget_not_tested(const std::vector<RowMetric>& metrics, const Ablation& ablation) {
-  const bool is_asked = std::any_of(metrics.begin(), metrics.end(), [](const RowMetric& each) {
-    return each.metric == results::loss_at_equal_time_name ||
-           each.metric == results::loss_at_equal_flops_name;
-  });
-  if (!is_asked) return "";
+  const auto is_asked = [&](const char* name) {
+    return std::any_of(
+        metrics.begin(), metrics.end(), [&](const RowMetric& each) { return each.metric == name; });
+  };
+  const bool is_of_time = is_asked(results::loss_at_equal_time_name);
+  if (!is_of_time && !is_asked(results::loss_at_equal_flops_name)) return "";
   std::set<std::string> lacking;
   for (const AblationRow& row : ablation.rows) {
     // One that is larger than the table allows counts for the budget all the same. One seed of a
     // row may be what is left of it.
     const bool has_part =
         row.is_comparable() || !row.loss_at_equal_flops.empty() || !row.loss_at_equal_time.empty();
-    if (row.runs.size() < 2 || !has_part) lacking.insert(row.spec.config);
+    const bool has_time = row.cost.seconds > 0 || !row.loss_at_equal_time.empty();
+    if (row.runs.size() < 2 || !has_part || (is_of_time && !has_time))
+      lacking.insert(row.spec.config);
   }
   for (const auto& [row, times] : ablation.hidden)
     if (!find_row(ablation, row.first, row.second)) lacking.insert(row.first);
-  if (lacking.empty()) return "";
-  return "the equal budget is that of the rows shown: what " +
-         join({lacking.begin(), lacking.end()}, ", ") + " needs is not known";
+  if (!lacking.empty())
+    return "the equal budget is that of the rows shown: what " +
+           join({lacking.begin(), lacking.end()}, ", ") + " needs is not known";
+  if (!is_of_time || !is_timed_by_runs(results::tokens_per_second_name, ablation.table)) return "";
+  std::vector<const AblationRow*> rows;
+  for (const AblationRow& row : ablation.rows) rows.push_back(&row);
+  const std::string why = why_repetitions_not_tested(rows);
+  return why.empty() ? "" : "the equal time depends on the speed of each row: " + why;
 }
 
 }  // namespace
