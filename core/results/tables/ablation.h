@@ -76,7 +76,7 @@ struct RunSets {
 /// What a run of a row costs, trained to its end.
 struct RunCost {
   double operations = 0;
-  double seconds = 0;  ///< without evaluations and pauses; 0: not known
+  double seconds = 0;  ///< of the run done first, without evaluations and pauses; 0: not known
   std::string made;    ///< when the first run was that costs so much
 };
 
@@ -268,7 +268,7 @@ std::string state_text(const AblationRow& row);
 
 /// Fills in the rows' losses at equal budgets. At equal tokens a more expensive model has had more
 /// training time and more operations. The time budget is what the fastest row took for all its
-/// tokens (tokens over speed, without evaluations and pauses); the operations are those of the row
+/// tokens (by the speed of its run done first, without pauses); the operations are those of the row
 /// that needs the fewest (core/model/cost.h). Between two evaluations the loss is interpolated
 /// linearly in the logarithm of the tokens. It is not known before the first evaluation, for rows
 /// that are not comparable, and, for time, for rows on another device than the baseline's.

@@ -1,7 +1,7 @@
 #include "core/results/tables/comparable_metrics.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -158,6 +158,10 @@ bool is_memory(const std::string& metric) {
   return metric == results::peak_memory_name || metric == results::peak_resident_name;
 }
 
+bool is_score(const std::string& metric) {
+  return results::metric_named(metric).source == results::Source::task;
+}
+
 /// Whether a run that is repeated has another value of the metric though all its losses are the
 /// same: a speed, and a loss within a curve, which depends on when it was evaluated.
 bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
@@ -165,9 +169,10 @@ bool is_drawn_anew(const std::string& metric, const TableSpec& table) {
          metric == results::loss_at_equal_flops_name;
 }
 
-/// Whether such a run may have another one: the mean loss since it was last logged, and memory.
+/// Whether such a run may have another one: the mean loss since it was last logged, memory, and
+/// scores of answers that a program draws.
 bool may_be_drawn_anew(const std::string& metric) {
-  return metric == results::train_loss_name || is_memory(metric);
+  return metric == results::train_loss_name || is_memory(metric) || is_score(metric);
 }
 
 /// "" where what repeats an older run has the value that this one had.
@@ -176,7 +181,10 @@ std::string why_new_values_not_tested(const std::vector<RowMetric>& metrics) {
     if (!may_be_drawn_anew(metric)) continue;
     for (const store::RunSummary& first : row->first_runs) {
       const store::RunSummary* const shown = shown_of_seed(*row, first.seed);
-      if (shown && shown->id != first.id && shown->metric(metric) != first.metric(metric))
+      if (!shown || shown->id == first.id) continue;
+      // Where the loss is another one, other cases were evaluated.
+      if (is_score(metric) && !have_same_loss(*shown, first)) continue;
+      if (shown->metric(metric) != first.metric(metric))
         return "run " + shown->id + " repeats " + first.id + " and has another " + metric +
                ", which may have been chosen";
     }
@@ -200,37 +208,126 @@ std::string why_rows_are_repetitions(const std::vector<RowMetric>& metrics,
          table.by + ")";
 }
 
-/// What is said of one row alone would say beside another which of the two is faster: "" where it
-/// was trained in turn with all others of the table.
-std::string why_timing_not_tested(const AblationRow& row, const Ablation& ablation) {
-  for (const AblationRow& other : ablation.rows) {
-    if (&other == &row || other.group != row.group) continue;
-    if (!other.is_comparable() || other.runs.size() < 2)
-      return "speeds not measured in turn: " + other.spec.config +
-             ", which the table declares, has no runs to compare ('forge bench' measures in turn)";
-    if (turns_of({&row, &other}) == Turns::one_after_another)
-      return "speeds not measured in turn: what changed on the machine between this row and " +
-             other.spec.config + " is in each ('forge bench' measures in turn)";
+/// Runs of two rows, and how many of each were trained on some devices.
+struct TrainedThere {
+  int64_t own = 0, own_there = 0, others = 0, others_there = 0;
+  int64_t pairs = 0, sum = 0, squares = 0;  ///< of seeds of both: there or not, their differences
+
+  TrainedThere(const AblationRow& row,
+               const AblationRow& other,
+               const std::set<std::string>& places)
+      : own(static_cast<int64_t>(row.runs.size())),
+        others(static_cast<int64_t>(other.runs.size())) {
+    const auto is_there = [&](const store::RunSummary& run) {
+      return static_cast<int64_t>(places.count(run.places));
+    };
+    for (const store::RunSummary& run : other.runs) others_there += is_there(run);
+    for (const store::RunSummary& run : row.runs) {
+      own_there += is_there(run);
+      const store::RunSummary* const pair = shown_of_seed(other, run.seed);
+      if (!pair) continue;
+      const int64_t difference = is_there(run) - is_there(*pair);
+      ++pairs;
+      sum += difference;
+      squares += difference * difference;
+    }
+  }
+
+  bool is_more_of_own() const { return own_there * others > others_there * own; }
+
+  /// Whether what sets these devices apart from the others, however large, would make a t of more
+  /// than 1 by itself, in the test that compares such rows.
+  bool are_far_apart() const {
+    constexpr double rounding = 1 + 1e-9;
+    const auto share = [](int64_t part, int64_t all) {
+      return static_cast<double>(part) / static_cast<double>(all);
+    };
+    const auto error = [&](int64_t part, int64_t all) {
+      const double p = share(part, all);
+      return p * (1 - p) / static_cast<double>(std::max<int64_t>(1, all - 1));
+    };
+    const double apart = share(own_there, own) - share(others_there, others);
+    if (apart * apart > rounding * (error(own_there, own) + error(others_there, others)))
+      return true;
+    if (pairs < 2 || 4 * pairs < 3 * std::max(own, others)) return false;
+    return sum * sum * (pairs - 1) > pairs * squares - sum * sum;
+  }
+};
+
+/// Devices of one name differ in speed, by their cooling and their place in the machine. "" where
+/// what one of them, or all that trained more of the one row than of the other, is faster or slower
+/// lies within the error of the difference, or where the devices are not known.
+std::string why_other_places(const AblationRow& row, const AblationRow& other) {
+  std::set<std::string> places, with_more;
+  for (const AblationRow* each : {&row, &other})
+    for (const store::RunSummary& run : each->runs) places.insert(run.places);
+  if (places.count("") > 0 || row.runs.empty() || other.runs.empty()) return "";
+  std::vector<std::set<std::string>> all;
+  for (const std::string& place : places)
+    if (TrainedThere(row, other, {place}).is_more_of_own()) {
+      all.push_back({place});
+      with_more.insert(place);
+    }
+  if (!with_more.empty()) all.push_back(with_more);
+  for (const std::set<std::string>& some : all) {
+    const TrainedThere there(row, other, some);
+    if (!there.are_far_apart()) continue;
+    const auto part = [](int64_t runs, int64_t of) {
+      return std::to_string(runs) + " of " + std::to_string(of);
+    };
+    return part(there.own_there, there.own) + " runs of " + row.spec.config + " were trained on " +
+           first_of({some.begin(), some.end()}) + ", of " + other.spec.config + " " +
+           part(there.others_there, there.others) +
+           ": devices of one name differ ('forge bench' measures on one)";
   }
   return "";
 }
 
-/// Devices of one name differ in speed, by their cooling and their place in the machine: rows that
-/// were trained on none in common are compared with these. "" where that is not so, or not known.
-std::string why_other_places(const AblationRow& row, const AblationRow& other) {
-  const auto places_of = [](const AblationRow& of) {
-    std::set<std::string> places;
-    for (const store::RunSummary& run : of.runs) places.insert(run.places);
-    return places;
-  };
-  const std::set<std::string> own = places_of(row), others = places_of(other);
-  std::vector<std::string> common;
-  std::set_intersection(
-      own.begin(), own.end(), others.begin(), others.end(), std::back_inserter(common));
-  if (!common.empty() || own.count("") > 0 || others.count("") > 0) return "";
-  return row.spec.config + " was trained on " + first_of({own.begin(), own.end()}) + ", " +
-         other.spec.config + " on " + first_of({others.begin(), others.end()}) +
-         ": devices of one name differ ('forge bench' measures on one)";
+/// A quantity that depends on what else the machine did meanwhile.
+struct MeasuredInTurn {
+  const char* what;
+  const char* way;  ///< how to measure it in turn
+};
+constexpr MeasuredInTurn speeds_in_turn = {"speeds", "'forge bench' measures in turn"};
+constexpr MeasuredInTurn memory_in_turn = {"memory", "'forge run --table' runs them in turn"};
+
+/// What is said of one row alone would say beside another which of the two is faster or needs less:
+/// "" where it was trained in turn with all others of the table.
+std::string why_row_not_tested(const MeasuredInTurn& measured,
+                               const AblationRow& row,
+                               const Ablation& ablation) {
+  const std::string what = std::string(measured.what) + " not measured in turn: ";
+  const std::string way = std::string(" (") + measured.way + ")";
+  for (const AblationRow& other : ablation.rows) {
+    if (&other == &row || other.group != row.group) continue;
+    if (!other.is_comparable() || other.runs.size() < 2)
+      return what + other.spec.config + ", which the table declares, has no runs to compare" + way;
+    if (turns_of({&row, &other}) == Turns::one_after_another)
+      return what + "what changed on the machine between this row and " + other.spec.config +
+             " is in each" + way;
+  }
+  return "";
+}
+
+/// The same of the devices on which it was trained.
+std::string why_other_places(const AblationRow& row, const Ablation& ablation) {
+  for (const AblationRow& other : ablation.rows) {
+    if (other.group != row.group) continue;
+    for (const std::string& why : {why_other_places(row, other), why_other_places(other, row)})
+      if (!why.empty()) return why;
+  }
+  return "";
+}
+
+std::string why_rows_not_in_turn(const MeasuredInTurn& measured,
+                                 const std::vector<const AblationRow*>& rows,
+                                 const Ablation& ablation) {
+  if (rows.size() == 1) return why_row_not_tested(measured, *rows.front(), ablation);
+  if (turns_of(rows) != Turns::one_after_another) return "";
+  return std::string(measured.what) +
+         " not measured in turn: what changed on the machine between the rows is in their "
+         "difference (" +
+         measured.way + ")";
 }
 
 std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
@@ -240,40 +337,41 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
   for (const AblationRow* row : rows)
     for (const AblationRow* other : rows)
       if (const std::string why = why_other_places(*row, *other); !why.empty()) return why;
-  if (rows.size() == 1) return why_timing_not_tested(*rows.front(), ablation);
-  if (turns_of(rows) != Turns::one_after_another) return "";
-  return "speeds not measured in turn: what changed on the machine between the rows is in their "
-         "difference ('forge bench' measures in turn)";
-}
-
-/// What a process holds depends on what else the machine was given to do.
-std::string why_memory_not_tested(const std::vector<const AblationRow*>& rows) {
-  if (turns_of(rows) != Turns::one_after_another) return "";
-  return "memory not measured in turn: what changed on the machine between the rows is in their "
-         "difference ('forge run --table' runs them in turn)";
+  if (rows.size() == 1)
+    if (const std::string why = why_other_places(*rows.front(), ablation); !why.empty()) return why;
+  return why_rows_not_in_turn(speeds_in_turn, rows, ablation);
 }
 
 /// The budget is that of the row which needs the least, and may be another with rows that are not
-/// there: who hides one chooses it. "" where all that the table declares are.
+/// there, or with the speed of another run: who hides or repeats one chooses it. "" where all that
+/// the table declares are there as they were made first.
 std::string why_budget_not_tested(const std::vector<RowMetric>& metrics, const Ablation& ablation) {
-  const bool is_asked = std::any_of(metrics.begin(), metrics.end(), [](const RowMetric& each) {
-    return each.metric == results::loss_at_equal_time_name ||
-           each.metric == results::loss_at_equal_flops_name;
-  });
-  if (!is_asked) return "";
+  const auto is_asked = [&](const char* name) {
+    return std::any_of(
+        metrics.begin(), metrics.end(), [&](const RowMetric& each) { return each.metric == name; });
+  };
+  const bool is_of_time = is_asked(results::loss_at_equal_time_name);
+  if (!is_of_time && !is_asked(results::loss_at_equal_flops_name)) return "";
   std::set<std::string> lacking;
   for (const AblationRow& row : ablation.rows) {
     // One that is larger than the table allows counts for the budget all the same. One seed of a
     // row may be what is left of it.
     const bool has_part =
         row.is_comparable() || !row.loss_at_equal_flops.empty() || !row.loss_at_equal_time.empty();
-    if (row.runs.size() < 2 || !has_part) lacking.insert(row.spec.config);
+    const bool has_time = row.cost.seconds > 0 || !row.loss_at_equal_time.empty();
+    if (row.runs.size() < 2 || !has_part || (is_of_time && !has_time))
+      lacking.insert(row.spec.config);
   }
   for (const auto& [row, times] : ablation.hidden)
     if (!find_row(ablation, row.first, row.second)) lacking.insert(row.first);
-  if (lacking.empty()) return "";
-  return "the equal budget is that of the rows shown: what " +
-         join({lacking.begin(), lacking.end()}, ", ") + " needs is not known";
+  if (!lacking.empty())
+    return "the equal budget is that of the rows shown: what " +
+           join({lacking.begin(), lacking.end()}, ", ") + " needs is not known";
+  if (!is_of_time || !is_timed_by_runs(results::tokens_per_second_name, ablation.table)) return "";
+  std::vector<const AblationRow*> rows;
+  for (const AblationRow& row : ablation.rows) rows.push_back(&row);
+  const std::string why = why_repetitions_not_tested(rows);
+  return why.empty() ? "" : "the equal time depends on the speed of each row: " + why;
 }
 
 }  // namespace
@@ -287,7 +385,9 @@ std::string why_not_tested(const std::vector<RowMetric>& metrics, const Ablation
   const auto is_timed = [&](const std::string& metric) { return is_timed_by_runs(metric, table); };
   const auto is_drawn = [&](const std::string& metric) { return is_drawn_anew(metric, table); };
   std::string why = why_timings_not_tested(rows_with(metrics, is_timed), ablation);
-  if (why.empty()) why = why_memory_not_tested(rows_with(metrics, is_memory));
+  // What a process holds depends on what else the machine was given to do.
+  if (why.empty())
+    why = why_rows_not_in_turn(memory_in_turn, rows_with(metrics, is_memory), ablation);
   if (why.empty()) why = why_new_values_not_tested(metrics);
   return why.empty() ? why_repetitions_not_tested(rows_with(metrics, is_drawn)) : why;
 }

@@ -49,12 +49,12 @@ std::vector<RowMetric> metrics_behind(const std::vector<Name>& names,
 std::string why_measured_otherwise(const std::vector<RowMetric>& metrics, const TableSpec& table);
 
 /// Why nothing is concluded from metrics that may be compared: of those that the rows' runs timed
-/// (is_timed_by_runs), other work loaded the machine, or the rows were trained one after another, a
-/// row alone after or before another of the table; of memory, they were; of speeds and losses
-/// within a curve, see why_repetitions_not_tested; of memory and the training loss, that a run
-/// which repeats an older one has another; of losses, that nothing tells the rows apart but a key
-/// that changes none. "" if something is. Losses at equal time of a row need the baseline's beside
-/// them.
+/// (is_timed_by_runs), other work loaded the machine, or the rows were trained one after another or
+/// on other devices, a row alone than another of the table; of memory, they were; of speeds and
+/// losses within a curve, see why_repetitions_not_tested; of memory, scores and the training loss,
+/// that a run which repeats an older one has another; of losses, that nothing tells the rows apart
+/// but a key that changes none. "" if something is. Losses at equal time of a row need the
+/// baseline's beside them.
 std::string why_not_tested(const std::vector<RowMetric>& metrics, const Ablation& ablation);
 
 /// Runs that the rows show repeat older ones, under their own names or others: the losses are the

@@ -346,23 +346,6 @@ void check_completeness(const TableSpec& table,
 
 namespace {
 
-/// Whether the runs of some row came before another's with more seeds than they came behind them,
-/// by two or more: a drift of the machine's speed makes that row look faster or slower.
-bool is_one_row_first(const std::vector<const AblationRow*>& rows) {
-  for (const AblationRow* a : rows) {
-    for (const AblationRow* b : rows) {
-      int64_t first = 0;
-      for (const store::RunSummary& run : a->runs) {
-        const store::RunSummary* other = shown_of_seed(*b, run.seed);
-        if (!other || other->id == run.id) continue;
-        first += begun_at(run) < begun_at(*other) ? 1 : -1;
-      }
-      if (first >= 2) return true;
-    }
-  }
-  return false;
-}
-
 /// Whole seconds of a run's time; none where its files say something else.
 std::optional<double> seconds_of(const std::string& time) { return time_from(time.substr(0, 19)); }
 
@@ -374,40 +357,93 @@ bool is_long_break(const store::RunSummary& before, const store::RunSummary& nex
 }
 
 /// A break that is no longer than any run took, or than a person needs for the next command.
-double usual_break(const std::vector<const AblationRow*>& rows) {
+double usual_break(const AblationRow& a, const AblationRow& b) {
   double seconds = 600;
-  for (const AblationRow* row : rows)
+  for (const AblationRow* row : {&a, &b})
     for (const store::RunSummary& run : row->runs)
       seconds = std::max(seconds, run.metric(results::wall_seconds_name).value_or(0));
   return seconds;
 }
 
+/// Whether the run went on after such a break: then most of it may be of another time than its
+/// beginning.
+bool was_interrupted(const store::RunSummary& run, double usual) {
+  const std::optional<double> begin = seconds_of(begun_at(run)), end = seconds_of(run.updated);
+  const double trained = run.metric(results::wall_seconds_name).value_or(0);
+  return run.attempts > 1 && begin && end && *end - *begin - trained > usual;
+}
+
+std::vector<const store::RunSummary*> in_order(const AblationRow& row) {
+  std::vector<const store::RunSummary*> runs;
+  for (const store::RunSummary& run : row.runs) runs.push_back(&run);
+  std::stable_sort(runs.begin(), runs.end(), [](const auto* a, const auto* b) {
+    return begun_at(*a) < begun_at(*b);
+  });
+  return runs;
+}
+
+/// Whether one of the runs was made soon after the other, or both at once.
+bool are_neighbours(const store::RunSummary& a, const store::RunSummary& b, double usual) {
+  const bool is_first = begun_at(a) <= begun_at(b);
+  return !was_interrupted(a, usual) && !was_interrupted(b, usual) &&
+         !is_long_break(is_first ? a : b, is_first ? b : a, usual);
+}
+
+/// The runs of two rows in the order in which they were begun.
+struct RunsOfTwo {
+  using Runs = std::vector<const store::RunSummary*>;
+  Runs own, others;
+  double usual;    ///< break between them, seconds
+  double at_once;  ///< runs that begin within so many seconds do so at once
+
+  RunsOfTwo(const AblationRow& a, const AblationRow& b)
+      : own(in_order(a)), others(in_order(b)), usual(usual_break(a, b)), at_once(usual) {
+    for (const Runs* runs : {&own, &others})
+      for (const store::RunSummary* run : *runs)
+        at_once = std::min(at_once, run->metric(results::wall_seconds_name).value_or(0) / 10);
+  }
+
+  bool is_behind(const store::RunSummary& run, const store::RunSummary& next) const {
+    if (begun_at(run) <= begun_at(next)) return false;
+    const auto later = seconds_of(begun_at(run)), earlier = seconds_of(begun_at(next));
+    return !later || !earlier || *later - *earlier > at_once;
+  }
+
+  /// Whether the first row began a run before the other one began that of the turn before.
+  bool is_ahead(const Runs& first, const Runs& second) const {
+    for (size_t i = 1; i < first.size(); ++i)
+      if (i > second.size() || is_behind(*second[i - 1], *first[i])) return true;
+    return false;
+  }
+
+  Turns turns() const {
+    if (is_ahead(own, others) || is_ahead(others, own)) return Turns::one_after_another;
+    const size_t pairs = std::min(own.size(), others.size());
+    size_t apart = std::max(own.size(), others.size()) - pairs;
+    int64_t own_first = 0;
+    for (size_t i = 0; i < pairs; ++i) {
+      const std::string &begun = begun_at(*own[i]), &other = begun_at(*others[i]);
+      apart += !are_neighbours(*own[i], *others[i], usual);
+      own_first += begun < other ? 1 : begun > other ? -1 : 0;
+    }
+    // A single one is an outlier that the interval has in it: t is 1 by it alone.
+    if (apart > 1) return Turns::one_after_another;
+    return std::abs(own_first) > 1 ? Turns::one_row_first : Turns::in_turn;
+  }
+};
+
 }  // namespace
 
 Turns turns_of(const std::vector<const AblationRow*>& rows) {
-  using Made = std::pair<const store::RunSummary*, const AblationRow*>;
-  std::vector<Made> runs;
-  std::vector<const AblationRow*> compared;
-  size_t fewest = std::numeric_limits<size_t>::max();
-  for (const AblationRow* row : rows) {
-    if (row->runs.size() < 2) continue;
-    for (const store::RunSummary& run : row->runs) runs.emplace_back(&run, row);
-    fewest = std::min(fewest, row->runs.size());
-    compared.push_back(row);
+  Turns turns = Turns::in_turn;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const AblationRow &a = *rows[j], &b = *rows[i];
+      if (a.group != b.group || a.runs.size() < 2 || b.runs.size() < 2) continue;
+      turns = std::max(turns, RunsOfTwo(a, b).turns());
+    }
   }
-  if (compared.size() < 2) return Turns::in_turn;
-  std::stable_sort(runs.begin(), runs.end(), [](const Made& a, const Made& b) {
-    return begun_at(*a.first) < begun_at(*b.first);
-  });
-  // Runs of two rows tell them apart on one machine if one was made soon after the other.
-  const double usual = usual_break(compared);
-  size_t changes = 0;
-  for (size_t i = 1; i < runs.size(); ++i)
-    changes += runs[i].second != runs[i - 1].second &&
-               !is_long_break(*runs[i - 1].first, *runs[i].first, usual);
-  // One row after the other makes one change less than there are rows.
-  if (changes < fewest * (compared.size() - 1)) return Turns::one_after_another;
-  return is_one_row_first(compared) ? Turns::one_row_first : Turns::in_turn;
+  return turns;
 }
 
 namespace {
@@ -541,7 +577,7 @@ SetupEntry describe_speeds(const Ablation& ablation) {
     case Turns::in_turn: return {};
     case Turns::one_row_first:
       return {"Speed",
-              "a row's run came before another's with nearly every seed: what changes steadily on "
+              "a row's run came before another's in nearly every turn: what changes steadily on "
               "the machine is in the differences of speeds, and in no interval",
               "speeds measured in one order"};
     case Turns::one_after_another: break;

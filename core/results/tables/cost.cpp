@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "core/base/text.h"
 #include "core/results/metrics.h"
@@ -25,6 +26,23 @@ double seconds_per_token(const AblationRow& row, const Ablation& ablation) {
   const std::string why =
       why_measured_otherwise(row, *baseline, results::tokens_per_second_name, ablation.table);
   return why.empty() ? 1 / *speed : unknown;
+}
+
+/// When the run was done, or came here from elsewhere.
+std::string known_since(const store::RunSummary& run) {
+  return std::max(run.updated, run.imported);
+}
+
+/// Seconds that a token took in the run of the row that was done first; NaN if that of the row is
+/// not known. Neither further seeds nor runs that go on later change it.
+double seconds_of_first_run(const AblationRow& row, double of_row, const TableSpec& table) {
+  if (std::isnan(of_row) || table.tokens_per_second == SpeedSource::benchmark) return of_row;
+  const auto first =
+      std::min_element(row.runs.begin(), row.runs.end(), [](const auto& a, const auto& b) {
+        return std::make_pair(known_since(a), a.seed) < std::make_pair(known_since(b), b.seed);
+      });
+  const std::optional<double> speed = first->metric(results::tokens_per_second_name);
+  return speed && *speed > 0 ? 1 / *speed : of_row;
 }
 
 /// The cost of the row that needs the least for all its tokens.
@@ -94,12 +112,13 @@ double loss_after(double tokens, const std::vector<store::LossPoint>& evaluation
 void add_equal_budgets(Ablation& ablation,
                        const Evaluations& evaluations,
                        const std::function<double(const store::RunSummary&)>& flops_per_token) {
-  std::vector<double> seconds, operations;
+  std::vector<double> seconds, first_seconds, operations;
   for (const AblationRow& row : ablation.rows) {
     seconds.push_back(row.completed() ? seconds_per_token(row, ablation) : unknown);
+    first_seconds.push_back(seconds_of_first_run(row, seconds.back(), ablation.table));
     operations.push_back(row.completed() ? flops_per_token(*row.run) : unknown);
   }
-  const SmallestBudget time = smallest_budget(ablation, seconds),
+  const SmallestBudget time = smallest_budget(ablation, first_seconds),
                        compute = smallest_budget(ablation, operations);
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     AblationRow& row = ablation.rows[i];
@@ -116,7 +135,7 @@ void add_equal_budgets(Ablation& ablation,
     row.loss_at_equal_flops = losses_within(compute, own_operations, row, evaluations);
     if (!row.completed()) continue;
     row.cost.operations = operations[i] * tokens_of(row);
-    row.cost.seconds = std::isnan(seconds[i]) ? 0 : seconds[i] * tokens_of(row);
+    row.cost.seconds = std::isnan(seconds[i]) ? 0 : first_seconds[i] * tokens_of(row);
   }
   std::vector<std::string> parts;
   if (!time.row.empty())

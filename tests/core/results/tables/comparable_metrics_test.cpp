@@ -243,22 +243,126 @@ TEST_CASE("rows that a key tells apart which changes no number are repetitions",
   CHECK(of_table("parallel.processes", "tokens_per_second") != Standing::not_tested);
 }
 
-TEST_CASE("speeds of rows that were trained on no common device are not tested",
-          "[report][comparable]") {
-  const auto standing = [](const std::vector<std::string>& own, const std::string& other) {
-    Ablation ablation = trained_in_turn();
-    for (AblationRow& row : ablation.rows)
-      change_all(row, [&](store::RunSummary& run) { run.places = other; });
-    change_all(ablation.rows[1], [&](store::RunSummary& run) {
-      run.places = own[static_cast<size_t>(run.seed) % own.size()];
-    });
-    return cells_of(ablation, "tokens_per_second")[1].standing == Standing::not_tested;
+/// Rows of which each seed was trained on the device of its letter: llama, canon_a and canon_b.
+Ablation trained_on(const std::vector<std::string>& devices) {
+  Ablation ablation = trained_in_turn();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    std::vector<store::RunSummary>& runs = ablation.rows[i].runs;
+    const size_t seeds = devices[i].size();
+    while (runs.size() < seeds) {
+      store::RunSummary run = runs[runs.size() - 3];
+      run.seed += 3;
+      run.created = "2026-11-10T10:00:" + std::to_string(10 + runs.size());
+      run.metrics["tokens_per_second"] += 0.1;
+      runs.push_back(run);
+    }
+    for (size_t k = 0; k < seeds; ++k)
+      runs[k].places = devices[i][k] == '?' ? "" : std::string("atlas cuda:") + devices[i][k];
+    ablation.rows[i].run = runs.back();
+    ablation.rows[i].planned_seeds = seeds;
+  }
+  return ablation;
+}
+
+TEST_CASE("speeds are tested where no device holds more of one row than of another",
+          "[report][comparable][places]") {
+  const auto is_tested = [](const std::string& own, const std::string& other) {
+    const Ablation ablation = trained_on({other, own, other});
+    return cells_of(ablation, "tokens_per_second")[1].standing != Standing::not_tested;
   };
-  CHECK(standing({"atlas cuda:1"}, "atlas cuda:0"));
-  CHECK(standing({"atlas cuda:0"}, "orion cuda:0"));
-  CHECK_FALSE(standing({"atlas cuda:0"}, "atlas cuda:0"));
-  CHECK_FALSE(standing({"atlas cuda:0", "atlas cuda:1"}, "atlas cuda:0"));
-  CHECK_FALSE(standing({""}, "atlas cuda:0"));  // of an earlier version
+  CHECK_FALSE(is_tested("111", "000"));
+  CHECK(is_tested("000", "000"));
+  CHECK(is_tested("???", "000"));  // of an earlier version
+  // One seed in common says nothing of the others.
+  CHECK_FALSE(is_tested("1111111110", "0000000000"));
+  CHECK_FALSE(is_tested("1111111110", "0111111100"));
+  // Of pairs on one device each, three that are not would make a t of 1.8.
+  CHECK_FALSE(is_tested("11111111110000000111", "11111111110000000000"));
+  // As commands hand seeds out to two devices, of which one is done earlier now and then.
+  CHECK(is_tested("0101010101", "1010101010"));
+  CHECK(is_tested("01010", "10101"));
+  CHECK(is_tested("010", "101"));
+  CHECK(is_tested("11010101", "00101010"));
+  CHECK(is_tested("1101010100", "0010101011"));
+  // Four devices, of which two always had the one row and two the other.
+  CHECK_FALSE(is_tested("03030303", "12121212"));
+  CHECK(is_tested("01230123", "12301230"));
+  // Many devices, each a little more of one row than of the other.
+  CHECK_FALSE(is_tested("0011223344556789", "0123456677889955"));
+}
+
+TEST_CASE("why speeds of other devices are not tested is said of claims, too",
+          "[report][comparable][places]") {
+  const Ablation ablation = trained_on({"000", "011", "000"});
+  ClaimSpec faster = below("canon_a", "", "tokens_per_second");
+  faster.above = "llama";
+  CHECK(contains(lines_of(ablation, {faster}).front(),
+                 "2 of 3 runs of canon_a were trained on atlas cuda:1, of llama 0 of 3: devices of "
+                 "one name differ ('forge bench' measures on one)"));
+  // Together two claims about one row each would say which is faster.
+  ClaimSpec limit = below("canon_a", "", "tokens_per_second");
+  limit.at_least = 10;
+  CHECK(contains(lines_of(ablation, {limit}).front(), "devices of one name differ"));
+}
+
+TEST_CASE("claims about the memory of one row ask for turns as those about two do",
+          "[report][comparable]") {
+  std::vector<ClaimSpec> claims;
+  for (const char* metric : {"peak_memory_bytes", "peak_resident_bytes"}) {
+    for (const char* config : {"canon_a", "llama"}) {
+      claims.push_back(below(config, "", metric));
+      claims.back().at_most = 9e9;
+    }
+    claims.push_back(with_words("max(" + std::string(metric) + "[llama], 1) < 9000000000"));
+  }
+  Ablation ablation = trained_in_turn();
+  for (AblationRow& row : ablation.rows)
+    change_all(row, [](store::RunSummary& run) {
+      run.metrics["peak_resident_bytes"] = 1.5 * *run.metric("peak_memory_bytes");
+    });
+  for (const std::string& line : lines_of(ablation, claims)) {
+    INFO(line);
+    CHECK(contains(line, "holds: "));
+  }
+  change_all(ablation.rows[1], [](store::RunSummary& run) {
+    run.created = "2026-11-11T10:00:0" + std::to_string(run.seed);
+  });
+  for (const std::string& line : lines_of(ablation, claims)) {
+    INFO(line);
+    CHECK(contains(line, "not decidable: "));
+    CHECK(contains(line, "; memory not measured in turn: "));
+  }
+  // Who hides the other row would compare it all the same.
+  ablation.rows[1].runs.clear();
+  CHECK(contains(lines_of(ablation, claims)[1], "canon_a, which the table declares, has no runs"));
+}
+
+TEST_CASE("scores of a repetition that are others than those of the first run are not tested",
+          "[report][comparable]") {
+  const auto line_with = [](double score_of_first, double loss_of_first) {
+    Ablation ablation = trained_in_turn();
+    for (AblationRow& row : ablation.rows) {
+      change_all(row, [&](store::RunSummary& run) {
+        run.id = row.spec.config + std::to_string(run.seed);
+        const bool is_better = row.spec.config == "canon_a";
+        run.scores["answer_accuracy"] = {is_better ? 0.95 : 0.5 + 0.01 * double(run.seed), 4000};
+      });
+      row.first_runs = row.runs;
+    }
+    store::RunSummary& first = ablation.rows[1].first_runs[0];
+    first.id = "older";
+    first.scores["answer_accuracy"].value = score_of_first;
+    first.metrics["eval_loss"] += loss_of_first;
+    ClaimSpec claim = below("canon_a", "", "answer_accuracy");
+    claim.above = "llama";
+    return lines_of(ablation, {claim}).front();
+  };
+  CHECK(contains(line_with(0.95, 0), "holds: "));
+  CHECK(contains(line_with(0.94, 0),
+                 "run canon_a1 repeats older and has another answer_accuracy, which may have been "
+                 "chosen"));
+  // With another loss it was evaluated on other cases.
+  CHECK(contains(line_with(0.94, 0.1), "holds: "));
 }
 
 }  // namespace

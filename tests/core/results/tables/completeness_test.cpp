@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/table_design.h"
@@ -128,20 +129,65 @@ TEST_CASE("a plan is not carried out by other seeds than its own", "[report][pla
   CHECK(plan_of(lab.table()) == "interim: 4 seeds planned");
 }
 
-/// The letters are the configs of the runs in their order, each with its next seed.
+/// The letters are the configs of the runs in their order, each with its next seed, one behind the
+/// other.
 void train_in_order(const Lab& lab, const std::string& order) {
-  int day = 10;
+  double begun = time_of_day(20);
   std::map<char, int> seeds;
   for (const char letter : order) {
     const bool is_baseline = letter == 'a';
     const int seed = ++seeds[letter];
-    MadeRun run = Lab::run(is_baseline ? "llama" : "canon_a", day++);
+    MadeRun run = Lab::run(is_baseline ? "llama" : "canon_a", 20);
+    run.created = utc_timestamp(begun);
     run.id = letter + std::to_string(seed);
     run.experiment.seed = static_cast<uint64_t>(seed);
     run.planned_seeds = {1, 2, 3, 4};
     const double speed = is_baseline ? 4000 + 1.3 * seed : 5000 + 1.7 * seed;
-    make_completed_run(lab.runs, run, {3 + 0.01 * seed + is_baseline, speed});
+    const run::RunFolder folder =
+        make_completed_run(lab.runs, run, {3 + 0.01 * seed + is_baseline, speed});
+    set_times(folder, begun + 10, begun + 75);
+    begun += 80;
   }
+}
+
+/// What the table says of the speeds of runs that were begun and ended in these minutes.
+struct Minutes {
+  int begun, ended;
+};
+std::string speeds_of(const std::string& order,
+                      const std::vector<Minutes>& times,
+                      const std::function<void(store::RunSummary&)>& change = {}) {
+  Lab lab;
+  train_in_order(lab, order);
+  std::vector<store::ConfiguredRun> runs = lab.read();
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+    return a.summary.created < b.summary.created;
+  });
+  for (size_t i = 0; i < runs.size(); ++i) {
+    store::RunSummary& run = runs[i].summary;
+    run.begun = utc_timestamp(time_of_day(21) + 60 * times.at(i).begun);
+    run.updated = utc_timestamp(time_of_day(21) + 60 * times.at(i).ended);
+    if (change) change(run);
+  }
+  return setup_of(build_ablation(small_table(), runs), "Speed");
+}
+
+/// Runs of nine minutes, one behind the other, and a day between those that a bar divides.
+std::string speeds_with_breaks(const std::string& order,
+                               const std::function<void(store::RunSummary&)>& change = {}) {
+  std::string letters;
+  std::vector<Minutes> times;
+  int minute = 0;
+  for (const char each : order) {
+    if (each == '|') {
+      minute += 24 * 60;
+    } else {
+      letters += each;
+      times.push_back({minute, minute + 9});
+      minute += 10;
+    }
+  }
+  return speeds_of(letters, times, change);
 }
 
 TEST_CASE("a table says where the speeds of its rows were not measured in turn", "[report]") {
@@ -154,6 +200,7 @@ TEST_CASE("a table says where the speeds of its rows were not measured in turn",
   CHECK(speed_of("abbaab") == "");
   CHECK(speed_of("ababab") == "speeds measured in one order");
   CHECK(speed_of("aaabbb") == "speeds not measured in turn");
+  CHECK(speed_of("aabb") == "speeds not measured in turn");
 
   // Whatever shows or tests a speed is a table with speeds.
   Lab lab;
@@ -240,6 +287,48 @@ TEST_CASE("runs of one order are in turn if one was made soon after the other", 
                                           "12T08:00"};
   CHECK(speed_of(apart, 20) == "speeds not measured in turn");
   CHECK(speed_of(apart, 86400) == "");  // a break that is shorter than a run
+}
+
+TEST_CASE("all runs of two rows lie in turn, not as many as the smaller one has",
+          "[report][turns]") {
+  const std::string warning = "speeds not measured in turn";
+  CHECK(speeds_with_breaks("aaaaaa|baabba") == warning);
+  CHECK(speeds_with_breaks("abba|bbbb") == warning);
+  CHECK(speeds_with_breaks("aabaabaab") == warning);
+  const auto with_own_seeds = [](store::RunSummary& run) {
+    if (run.config == "canon_a") run.seed += 100;
+  };
+  CHECK(speeds_with_breaks("aaaaaa|baabba", with_own_seeds) == warning);
+  CHECK(speeds_with_breaks("abbaabba", with_own_seeds) == "");
+  CHECK(speeds_with_breaks("abababab", with_own_seeds) == "speeds measured in one order");
+}
+
+TEST_CASE("plans that a command carries out are in turn, in one go or in several",
+          "[report][turns]") {
+  const std::string warning = "speeds not measured in turn";
+  CHECK(speeds_with_breaks("abbaabbaabbaabba") == "");
+  CHECK(speeds_with_breaks("abbaabba|abba") == "");  // further seeds of both
+  CHECK(speeds_with_breaks("abbaa") == "");          // while it runs
+  CHECK(speeds_with_breaks("abbaa|bba") == "");      // resumed in the middle of a turn
+  CHECK(speeds_with_breaks("a|bbaa|bba") == warning);
+  CHECK(speeds_with_breaks("abba|a|b") == "");
+  // Several devices are handed the same order, and may begin it in another one.
+  CHECK(speeds_of("aabb", {{0, 9}, {0, 9}, {0, 9}, {0, 9}}) == "");
+  CHECK(speeds_of("aabbab", {{0, 9}, {0, 9}, {0, 9}, {0, 9}, {9, 18}, {9, 18}}) == "");
+  CHECK(speeds_of("aabb", {{0, 9}, {9, 18}, {18, 27}, {27, 36}}) == warning);
+  CHECK(speeds_of("aaabbb", {{0, 9}, {0, 9}, {0, 9}, {9, 18}, {9, 18}, {9, 18}}) == warning);
+}
+
+TEST_CASE("a run that went on after a long break has no neighbours", "[report][turns]") {
+  const auto resumed = [](const std::set<std::string>& ids) {
+    return [ids](store::RunSummary& run) {
+      if (ids.count(run.id) == 0) return;
+      run.attempts = 2;
+      run.updated = utc_timestamp(time_of_day(25));
+    };
+  };
+  CHECK(speeds_with_breaks("abbaabba", resumed({"a3"})) == "");
+  CHECK(speeds_with_breaks("abbaabba", resumed({"a3", "a4"})) == "speeds not measured in turn");
 }
 
 TEST_CASE("a claim on speeds that were not measured in turn is not decidable", "[report]") {

@@ -1,3 +1,8 @@
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
@@ -80,6 +85,65 @@ TEST_CASE("what is not comparable has no loss at an equal budget and sets none",
   CHECK(ablation.rows[1].loss_at_equal_flops.size() == 1);
   CHECK(ablation.rows[2].loss_at_equal_time.empty());
   CHECK(ablation.rows[2].loss_at_equal_flops.empty());
+}
+
+/// A further run of the row, of that seed and speed, which ended in that minute.
+void add_run(AblationRow& row, int64_t seed, double speed, int minute) {
+  store::RunSummary run = row.runs.back();
+  run.id = row.spec.config + std::to_string(seed);
+  run.seed = seed;
+  run.updated = "2026-11-20T10:" + std::to_string(20 + minute) + ":00.000Z";
+  run.metrics["tokens_per_second"] = speed;
+  row.runs.push_back(run);
+  row.run = run;
+}
+
+TEST_CASE("further seeds of a row move no budget", "[report][budget]") {
+  const auto budget_with = [](const std::vector<std::pair<double, int>>& further) {
+    Ablation ablation = of_speeds({400, 100, 200});
+    ablation.rows[0].runs[0].updated = "2026-11-20T10:20:00.000Z";
+    int64_t seed = 2;
+    for (const auto& [speed, minute] : further) add_run(ablation.rows[0], seed++, speed, minute);
+    add_equal_budgets(ablation, curve, flops_of);
+    return values_of(ablation.rows[1], results::loss_at_equal_time_name)[0];
+  };
+  CHECK(budget_with({}) == Approx(2));
+  CHECK(budget_with({{800, 1}, {100, 2}}) == Approx(2));
+  // That of the run that was done first, whenever it was begun and whatever its seed.
+  CHECK(budget_with({{800, -1}}) == Approx(3));
+}
+
+TEST_CASE("nothing is concluded at equal time while a row repeats runs or takes an unknown time",
+          "[report][budget]") {
+  const auto standing_with = [](const std::function<void(Ablation&)>& change) {
+    Ablation ablation = of_speeds({100, 100, 400});
+    ablation.table.tokens_per_second = SpeedSource::runs;
+    for (AblationRow& row : ablation.rows) {
+      add_run(row, 2, *row.runs[0].metric("tokens_per_second") + 0.125, 1);
+      for (store::RunSummary& run : row.runs) {
+        run.seed = &run == &row.runs[0] ? 1 : 2;
+        run.created = "2026-11-20T10:0" + std::to_string(run.seed);
+      }
+      row.first_runs = row.runs;
+      row.run = row.runs.back();
+      row.planned_seeds = 2;
+    }
+    change(ablation);
+    const auto curves = [](const std::string& id) {
+      const double seed = contains(id, "2") ? 0.0123 : 0;
+      const double own = contains(id, "canon_a") ? 0.3 + 2 * seed : seed;
+      return std::vector<store::LossPoint>{at(100, 4 + own), at(1600, 1 + own)};
+    };
+    add_equal_budgets(ablation, curves, flops_of);
+    return cells_of(ablation, results::loss_at_equal_time_name)[1].standing;
+  };
+  CHECK(standing_with([](Ablation&) {}) != Standing::not_tested);
+  // A row that is not compared sets the time.
+  CHECK(standing_with([](Ablation& ablation) { ablation.rows[2].first_runs[0].id = "older"; }) ==
+        Standing::not_tested);
+  CHECK(standing_with([](Ablation& ablation) {
+          for (store::RunSummary& run : ablation.rows[2].runs) run.recompute = "mlp";
+        }) == Standing::not_tested);
 }
 
 TEST_CASE("a table asks for the curves only where a column shows them", "[report][budget]") {
