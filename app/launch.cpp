@@ -231,6 +231,10 @@ run::PlannedRun plan(const Context& context,
   inputs.continue_from = run::find_continue_checkpoint(
       other, planned.record.identity, inputs.experiment, inputs.train_tokens, context.runs_dir());
   warn_of_repetition(run.label, other.id(), inputs.continue_from.repeats);
+  print_new_warnings(texts_of(inputs.continue_from.damaged, [&](const std::string& problem) {
+    return run.label + ": " + problem + "; it goes on from step " +
+           std::to_string(inputs.continue_from.step);
+  }));
   return planned;
 }
 

@@ -113,7 +113,24 @@ Error system_error(const std::string& what, int errno_value, std::string hint) {
     hint = "the permissions there do not let you: name another place, or ask its owner";
   return Error("cannot " + what + ": " + std::strerror(errno_value),
                std::move(hint),
-               is_of_storage(errno_value) ? ExitCode::storage : ExitCode::failed);
+               is_of_storage(errno_value) ? ExitCode::storage : ExitCode::failed)
+      .with_cause(errno_value);
+}
+
+Error Error::with_cause(int errno_value) const {
+  Error error = *this;
+  error.cause_ = errno_value;
+  return error;
+}
+
+bool is_unreadable(const Error& error) {
+  switch (error.cause()) {
+    case 0:
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP: return false;  // a link is not followed
+    default: return true;
+  }
 }
 
 Error as_error(const std::exception& problem) {

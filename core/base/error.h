@@ -61,12 +61,16 @@ class Error : public std::runtime_error {
   const SourceSpan& where() const { return where_; }
   const std::string& hint() const { return hint_; }
   ExitCode exit_code() const { return exit_code_; }
+  /// errno of the system call that failed; 0: none did.
+  int cause() const { return cause_; }
+  Error with_cause(int errno_value) const;
 
  private:
   std::string message_;
   SourceSpan where_;
   std::string hint_;
   ExitCode exit_code_;
+  int cause_ = 0;
 };
 
 /// The whole message as lines of text without a final newline:
@@ -85,6 +89,10 @@ std::string describe_remark(const std::string& headline,
 /// An Error for a failed system call: "cannot WHAT: reason of errno", exit code `storage` where the
 /// disk is full or fails, else `failed`.
 Error system_error(const std::string& what, int errno_value, std::string hint = "");
+
+/// Whether the machine kept a file from being read (permissions, limits, a disk that fails), so
+/// that nothing is known of what is in it; not where there is none.
+bool is_unreadable(const Error& error);
 
 /// Any exception as an Error: an Error unchanged, what the machine refused (memory, a file) with
 /// the exit code of system_error, everything else as an internal fault.

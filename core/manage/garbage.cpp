@@ -159,6 +159,10 @@ class GarbageFinder {
       return true;
     } catch (const Error& problem) {
       if (holds_closed(checkpoint)) return false;
+      if (is_unreadable(problem)) {
+        found_.left_out.push_back(run + ": " + problem.message());
+        return false;
+      }
       const std::optional<int64_t> step = weights::misnamed_step(checkpoint, check);
       if (step) {
         add(GarbageKind::misnamed_checkpoint,
@@ -241,6 +245,17 @@ PinnedFolder pinned_parent(const fs::path& runs_dir, const Garbage& garbage) {
 }
 
 /// Throws Error where it is in use, or is not any more what was found.
+/// A disk may have failed when it was looked at.
+void require_damaged(const fs::path& checkpoint) {
+  try {
+    weights::read_checkpoint_state(checkpoint);
+  } catch (const Error& problem) {
+    if (!is_unreadable(problem)) return;
+    throw Error("it cannot be read by now: " + problem.message(), problem.exit_code());
+  }
+  throw Error("it can be read by now, and is whole", ExitCode::failed);
+}
+
 void free_one(const fs::path& runs_dir, const Garbage& garbage) {
   const PinnedFolder parent = pinned_parent(runs_dir, garbage);
   const fs::path path = parent.path() / garbage.path.filename();
@@ -261,6 +276,7 @@ void free_one(const fs::path& runs_dir, const Garbage& garbage) {
       lock = lock_idle_run(queue, run::RunFolder(runs_dir / garbage.run), "nothing is freed");
     if (garbage.kind == GarbageKind::surplus_checkpoint && run::is_needed(path, runs_dir))
       throw Error("an unfinished run begins from it");
+    if (garbage.kind == GarbageKind::damaged_checkpoint) require_damaged(path);
     take_name_away();
   }
   remove_tree(aside);

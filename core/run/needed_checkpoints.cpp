@@ -15,7 +15,13 @@ namespace forge::run {
 
 RunFolder NeededCheckpoint::origin() const { return RunFolder(run_of_checkpoint(checkpoint)); }
 
-bool NeededCheckpoint::is_needed() const { return !run.find_checkpoint().recorded; }
+bool NeededCheckpoint::is_needed() const {
+  try {
+    return !run.find_checkpoint().recorded;
+  } catch (const Error&) {
+    return true;  // nobody can say now
+  }
+}
 
 namespace {
 

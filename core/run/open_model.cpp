@@ -261,6 +261,9 @@ void add_notes_on_origin(const RunModel& origin,
                     "', from whose weights it starts, still trains: those "
                     "of step " +
                     std::to_string(origin.step) + " are taken");
+  for (const std::string& skipped : origin.skipped_checkpoints)
+    notes.push_back("of run '" + origin.name + "', from whose weights it starts, " + skipped +
+                    "; those of step " + std::to_string(origin.step) + " are taken");
   std::set<std::string> changed;
   EventReader lines(run.events_file(), 0);
   while (const std::optional<ReadLine> line = lines.next()) {

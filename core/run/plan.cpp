@@ -122,11 +122,14 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
   check_same_order(other, now, train_tokens);
   const std::map<int64_t, int> recorded = recorded_checkpoints(other.events_file());
   const std::vector<fs::path> folders = weights::list_checkpoints(other.checkpoints());
+  std::vector<std::string> damaged;
   std::string newest_problem = "it has no checkpoint";
   std::string hint = "start a new run";
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    bool is_whole = false;
     try {
       const int64_t step = other.read_checkpoint(*folder).step;
+      is_whole = true;
       require_optimizer_state(*folder, identity.backend);
       config::check_resumable(before, now, step);
       const auto saved = recorded.find(step);
@@ -136,8 +139,11 @@ ContinueFrom find_continue_checkpoint(const RunFolder& other,
               step,
               attempt,
               before.train.log_every,
-              repeated_run(other, step, experiment, runs_dir)};
+              repeated_run(other, step, experiment, runs_dir),
+              damaged};
     } catch (const Error& problem) {
+      if (is_unreadable(problem)) throw;
+      if (!is_whole) damaged.push_back(problem.message());
       if (folder != folders.rbegin()) continue;
       newest_problem = problem.message();
       if (!problem.hint().empty()) hint = problem.hint();

@@ -20,12 +20,13 @@ namespace forge::run {
 
 /// A checkpoint of another run that a new run continues.
 struct ContinueFrom {
-  std::filesystem::path checkpoint;  ///< a folder of the other run, "": nothing is continued
-  std::filesystem::path events;      ///< the other run's
-  int64_t step = 0;                  ///< of the checkpoint
-  int attempt = 0;                   ///< that saved it
-  int64_t log_every = 1;             ///< the other run's train.log_every
-  std::string repeats = {};          ///< repeated_run of the steps up to the checkpoint, ""
+  std::filesystem::path checkpoint;       ///< a folder of the other run, "": nothing is continued
+  std::filesystem::path events;           ///< the other run's
+  int64_t step = 0;                       ///< of the checkpoint
+  int attempt = 0;                        ///< that saved it
+  int64_t log_every = 1;                  ///< the other run's train.log_every
+  std::string repeats = {};               ///< repeated_run of the steps up to the checkpoint, ""
+  std::vector<std::string> damaged = {};  ///< what is wrong with newer checkpoints
 };
 
 /// The newest whole checkpoint of `other` that a run of that identity and complete config can

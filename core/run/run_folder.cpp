@@ -344,6 +344,8 @@ FoundCheckpoint RunFolder::find_checkpoint() const {
         found.folder = folder->string();
         return true;
       } catch (const Error& problem) {
+        // Of one that cannot be read at the moment nobody knows whether it is whole.
+        if (is_unreadable(problem)) throw;
         // An older checkpoint is better than none.
         found.damaged.push_back(problem.message());
       }

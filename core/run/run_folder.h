@@ -213,6 +213,8 @@ class RunFolder {
   weights::CheckpointState read_checkpoint(const std::filesystem::path& checkpoint) const;
   /// The newest one that can be read so.
   std::string newest_checkpoint() const { return find_checkpoint().folder; }
+  /// The same with what was passed over. Throws Error for one that cannot be read at the moment, as
+  /// is_unreadable tells: an older one would take its place for good.
   FoundCheckpoint find_checkpoint() const;
   StderrSizes stderr_sizes() const;
   /// Whether a supervisor holds the run's lock.

@@ -300,7 +300,11 @@ class Supervisor {
 
   /// Whether what this worker saved is whole, so that the next one begins with it.
   bool next_begins_elsewhere() const {
-    return folder_.find_checkpoint().folder != request_.resume_from;
+    try {
+      return folder_.find_checkpoint().folder != request_.resume_from;
+    } catch (const Error&) {
+      return false;  // the next attempt says what is wrong
+    }
   }
 
   /// Of each process of the worker, by rank.

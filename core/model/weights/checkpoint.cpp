@@ -43,7 +43,9 @@ std::string text_of(const Json& manifest) {
 std::string bounded_text(const fs::path& path) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
-  if (error) throw Error(std::string(manifest_file) + " cannot be read: " + error.message());
+  if (error)
+    throw Error(std::string(manifest_file) + " cannot be read: " + error.message())
+        .with_cause(error.value());
   if (bytes > largest_manifest) throw Error(std::string(manifest_file) + " is impossibly large");
   return read_file(path);
 }
@@ -77,7 +79,7 @@ void check_file(const fs::path& path, const Json& entry, FileCheck check) {
   const std::string name = path.filename().string();
   std::error_code error;
   const uintmax_t bytes = fs::file_size(path, error);
-  if (error) throw Error(name + " cannot be read: " + error.message());
+  if (error) throw Error(name + " cannot be read: " + error.message()).with_cause(error.value());
   const auto expected = entry.at("bytes").get<uintmax_t>();
   if (bytes != expected) {
     throw Error(name + " has " + std::to_string(bytes) + " bytes instead of " +
@@ -152,6 +154,16 @@ fs::path best_of(const std::vector<fs::path>& folders) {
   return best;
 }
 
+/// Whether nobody knows what is in it at the moment.
+bool is_closed(const fs::path& folder) {
+  try {
+    read_checkpoint_state(folder, FileCheck::none);
+  } catch (const Error& error) {
+    return is_unreadable(error);
+  }
+  return false;
+}
+
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> entries;
@@ -186,8 +198,9 @@ std::vector<fs::path> surplus_of(const std::vector<fs::path>& folders, const Ret
   const size_t kept = std::min(folders.size(), static_cast<size_t>(retention.newest));
   std::vector<fs::path> surplus;
   for (size_t i = 0; i + kept < folders.size(); ++i) {
-    const bool is_kept =
-        folders[i] == best || (retention.is_needed && retention.is_needed(folders[i]));
+    const bool is_kept = folders[i] == best ||
+                         (retention.is_needed && retention.is_needed(folders[i])) ||
+                         (retention.best && is_closed(folders[i]));  // it may be the best
     if (!is_kept) surplus.push_back(folders[i]);
   }
   return surplus;
@@ -360,9 +373,11 @@ CheckpointState read_state(const fs::path& folder, const fs::path& opened, FileC
     require_named_step(folder, state);
     return state;
   } catch (const Error& error) {
-    throw Error("checkpoint '" + shown_path(folder) + "' is damaged: " + error.message(),
+    const char* const fault = is_unreadable(error) ? "' cannot be read: " : "' is damaged: ";
+    throw Error("checkpoint '" + shown_path(folder) + fault + error.message(),
                 error.hint(),
-                ExitCode::failed);
+                ExitCode::failed)
+        .with_cause(error.cause());
   }
 }
 

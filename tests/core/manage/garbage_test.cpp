@@ -298,5 +298,23 @@ TEST_CASE("a trash that is a link is neither emptied nor filled", "[upkeep][garb
   REQUIRE(fs::exists(run.record_file()));
 }
 
+TEST_CASE("a checkpoint that is whole by now is not freed as a damaged one",
+          "[upkeep][garbage][hostile]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_stopped_run(folder.path(), keeping("a", 2), 9);
+  save(run, 9);
+  const fs::path manifest = run.checkpoints() / "000000009/manifest.json";
+  const std::string whole = read_file(manifest);
+  write_file_atomic(manifest, "{");
+  const auto garbage = find_garbage(folder.path(), in_days(0)).garbage;
+  REQUIRE(kinds(garbage) == Texts{"damaged_checkpoint 000000009"});
+  write_file_atomic(manifest, whole);  // the disk had failed
+  const Freed freed = free_garbage(folder.path(), garbage);
+  CHECK(freed.count == 0);
+  REQUIRE(freed.kept.size() == 1);
+  CHECK(contains(freed.kept[0], "it can be read by now, and is whole"));
+  CHECK(fs::exists(manifest));
+}
+
 }  // namespace
 }  // namespace forge::manage

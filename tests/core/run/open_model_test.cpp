@@ -170,6 +170,25 @@ TEST_CASE(
   CHECK(stays(oldest));
 }
 
+TEST_CASE("weights that stand for damaged newer ones are told of", "[run][hostile]") {
+  const Runs runs({"train_a"});
+  const fs::path newer = tests::save_checkpoint(runs.only().checkpoints(), 40);
+  write_file_atomic(newer / "weights.safetensors", "x");
+  RunModel model = open_run(runs.only());
+  CHECK(model.step == 30);
+  config::Experiment experiment = model.experiment;
+  experiment.train.initial_weights = "train_a";
+  InitialModels models(runs.path());
+  std::string said;
+  try {
+    said = join(models.find(experiment).notes, "; ");
+  } catch (const Error& problem) {
+    FAIL(problem.message());
+  }
+  CHECK(contains(said, "weights.safetensors has 1 bytes"));
+  CHECK(contains(said, "those of step 30 are taken"));
+}
+
 TEST_CASE("a checkpoint under the name of another step is refused", "[run][hostile]") {
   const Runs runs({"train_a-1234"});
   const RunFolder folder = runs.only();

@@ -7,6 +7,7 @@
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
+#include "tests/support/other_user.h"
 
 namespace forge::run {
 namespace {
@@ -201,6 +202,30 @@ TEST_CASE("a log that was cut keeps no run from its checkpoints", "[run][run_fol
   const FoundCheckpoint found = run.find_checkpoint();
   REQUIRE(found.folder == second.string());
   REQUIRE(found.recorded);
+}
+
+TEST_CASE("a checkpoint that cannot be read is not taken for a damaged one",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  fs::permissions(runs.path(), fs::perms::all);
+  const RunFolder run = new_run(runs.path());
+  tests::save_checkpoint(run.checkpoints(), 1);
+  const fs::path newest = tests::save_checkpoint(run.checkpoints(), 2);
+  for (const auto& file : fs::recursive_directory_iterator(runs.path()))
+    fs::permissions(file, fs::perms::all);
+  const auto found = [&] {
+    return tests::words_of_other_user([&] { return run.find_checkpoint().folder; });
+  };
+  CHECK(found() == newest.string());
+  for (const char* name : {"manifest.json", "weights.safetensors"}) {
+    fs::permissions(newest / name, fs::perms::none);
+    const std::string said = found();
+    CHECK(contains(said, "cannot be read: "));
+    CHECK(contains(said, "Permission denied"));
+    fs::permissions(newest / name, fs::perms::all);
+  }
+  fs::resize_file(newest / "weights.safetensors", 1);
+  CHECK(contains(found(), "000000001"));
 }
 
 TEST_CASE("checkpoints of a worker that got ahead of its supervisor have no record",
