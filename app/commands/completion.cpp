@@ -196,11 +196,13 @@ Completions candidates(const CLI::App& app,
 
 constexpr const char* bash_script = R"(# bash completion of forge
 _forge() {
-  local words=("${COMP_WORDS[@]:1:COMP_CWORD}") line
+  local words=("${COMP_WORDS[@]:1:COMP_CWORD}") line program=${COMP_WORDS[0]}
+  # What lies in the folder that one is in starts on Enter, not before.
+  if [[ $program == */* && $program != /* ]]; then program=forge; fi
   COMPREPLY=()
   while IFS=$'\t' read -r line _; do
     COMPREPLY+=("$line")
-  done < <("${COMP_WORDS[0]}" __complete --as-typed -- "${words[@]}" 2>/dev/null)
+  done < <("$program" __complete --as-typed -- "${words[@]}" 2>/dev/null)
   if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
 }
 complete -o default -F _forge forge  # where forge offers nothing: files
@@ -210,11 +212,12 @@ constexpr const char* zsh_script = R"(#compdef forge
 # zsh completion of forge
 _forge() {
   local -a found described
-  local word help
+  local word help program=${words[1]}
+  if [[ $program == */* && $program != /* ]]; then program=forge; fi  # as in bash
   while IFS=$'\t' read -r word help; do
     found+=("$word")
     described+=("${word}${help:+  -- $help}")
-  done < <("${words[1]}" __complete -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
+  done < <("$program" __complete -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
   if (( ${#found} )); then
     compadd -l -d described -a found
   else
@@ -227,8 +230,12 @@ if [ "$funcstack[1]" = _forge ]; then _forge "$@"; else compdef _forge forge; fi
 constexpr const char* fish_script = R"(# fish completion of forge
 function __forge_complete
     set -l words (commandline -opc)
+    set -l program $words[1]
+    if string match -qr '^[^/].*/' -- $program  # as in bash
+        set program forge
+    end
     set -l last (string replace -r '^["\']' '' -- (commandline -ct))
-    $words[1] __complete -- $words[2..-1] (string unescape -- $last) 2>/dev/null
+    $program __complete -- $words[2..-1] (string unescape -- $last) 2>/dev/null
 end
 complete -c forge -f -a '(__forge_complete)'
 )";

@@ -60,7 +60,9 @@ fs::path share_folder(const fs::path& program) {
 bool is_entered(const std::string& name) {
   static const std::vector<std::string> outputs = {
       "runs", "output", "outputs", "output_models", "node_modules", "__pycache__"};
-  return !starts_with(name, ".") && !starts_with(name, "build") &&
+  const bool is_build =
+      name == "build" || starts_with(name, "build-") || starts_with(name, "build_");
+  return !starts_with(name, ".") && !is_build &&
          std::find(outputs.begin(), outputs.end(), name) == outputs.end();
 }
 

@@ -253,6 +253,7 @@ void add_conditions(const run::AttemptStarted& started, RunSummary& run) {
     if (started.variables) run.variables.clear();
     if (!started.recompute.empty()) run.recompute.clear();
     if (!started.devices.empty()) run.places.clear();
+    run.continued = 0;
   }
   if (started.variables) add_distinct(variables_text(*started.variables), run.variables);
   add_distinct(started.recompute, run.recompute);
@@ -293,6 +294,7 @@ void apply(const run::StoredEvent& stored, RunSummary& run) {
   if (run.first_loss.empty() && tells_loss(stored) && is_before_year_10000(stored.time))
     run.first_loss = utc_timestamp(stored.time);
   add_conditions(stored.taken_over ? *stored.taken_over : stored, run);
+  if (stored.taken_over || (stored.event && stored.attempt == 0)) run.continued = 1;
   if (stored.started) {
     run.attempts = stored.attempt;
     run.exit_status.reset();

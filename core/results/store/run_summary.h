@@ -98,6 +98,7 @@ struct RunSummary {
   std::optional<double> busy_elsewhere;
   std::string recompute;  ///< train.recompute as the worker was told
   std::string places;  ///< hosts and their devices that trained it: "atlas cuda:1"; "": not known
+  int64_t continued = 0;      ///< 1: its first steps were trained by another run
   int64_t shared_device = 0;  ///< 1: another process held memory of the GPU when an attempt ended
   /// Files that it reads and that changed while it trained, in words with commas between; "": none.
   std::string changed_inputs;
@@ -177,6 +178,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("processes", run.processes);
   visit.column("recompute", run.recompute);
   visit.column("places", run.places);
+  visit.column("continued", run.continued);
   visit.column("busy_elsewhere", run.busy_elsewhere);
   visit.column("shared_device", run.shared_device);
   visit.column("changed_inputs", run.changed_inputs);

@@ -68,6 +68,7 @@ CREATE TABLE runs (
   processes             TEXT NOT NULL,      -- that trained it; '': not begun
   recompute             TEXT NOT NULL,      -- train.recompute, as the worker was told
   places                TEXT NOT NULL,      -- hosts and their devices that trained it, "atlas cuda:1"; with " and " between; '': not known
+  continued             INTEGER NOT NULL,   -- 1: another run trained its first steps
   busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
   shared_device         INTEGER NOT NULL,   -- 1: another process held memory of the GPU
   changed_inputs        TEXT NOT NULL,      -- files that it reads and that changed while it trained; '': none

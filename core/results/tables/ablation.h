@@ -84,6 +84,7 @@ struct RunCost {
 struct AblationRow : Sample {
   RowSpec spec;
   std::string group;                        ///< value of the table's `by`; "" without it
+  std::string experiment;                   ///< experiment_key of the run shown; "" without `by`
   std::vector<SweepPoint> points;           ///< for each value of best_of; empty without it
   std::optional<double> varied;             ///< the value of best_of in `run`
   std::optional<MeasuredSpeed> speed;       ///< if the table takes speeds from measurements

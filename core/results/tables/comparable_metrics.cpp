@@ -192,16 +192,30 @@ std::string why_new_values_not_tested(const std::vector<RowMetric>& metrics) {
   return "";
 }
 
-/// Rows that a key tells apart which changes no number are the same runs, repeated: where a device
-/// computes other bits each time, who adds values of the key draws anew. "" for other keys.
+/// Whether another group has a row of the same experiment: its files may lie in other places.
+bool is_repeated(const AblationRow& row, const Ablation& ablation) {
+  return !row.experiment.empty() &&
+         std::any_of(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& other) {
+           return other.group != row.group && other.spec.config == row.spec.config &&
+                  other.experiment == row.experiment;
+         });
+}
+
+/// Rows that a key tells apart which changes no number, or has values that change none, are the
+/// same runs, repeated: where a device computes other bits each time, who adds values of the key
+/// draws anew. "" for other keys.
 std::string why_rows_are_repetitions(const std::vector<RowMetric>& metrics,
                                      const Ablation& ablation) {
   const TableSpec& table = ablation.table;
   const auto is_of_machine = [&](const RowMetric& each) {
     return is_timed_by_runs(each.metric, table) || is_memory(each.metric);
   };
-  if (run::changes_numbers(table.by) || std::all_of(metrics.begin(), metrics.end(), is_of_machine))
-    return "";
+  const bool are_repetitions =
+      !run::changes_numbers(table.by) ||
+      std::any_of(metrics.begin(), metrics.end(), [&](const RowMetric& each) {
+        return is_repeated(*each.row, ablation);
+      });
+  if (!are_repetitions || std::all_of(metrics.begin(), metrics.end(), is_of_machine)) return "";
   return "rows differ in " + table.by +
          " alone, which changes no loss: they are repetitions of the same runs, and a seed's first "
          "run counts (compare without --by " +

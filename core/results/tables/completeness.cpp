@@ -284,6 +284,7 @@ void check_completeness(const TableSpec& table,
       if (is_of_row(run)) row.archived.insert(run.summary.id);
     return;
   }
+  if (!table.by.empty()) row.experiment = experiment_key(*shown);
   const Runs filtered = of_its_sample(options.filtered_out, *shown, row);
   const Runs archived = of_its_sample(options.archived, *shown, row);
   const Runs logged = logged_otherwise(table, of_table, *shown, row);
@@ -365,11 +366,12 @@ double usual_break(const AblationRow& a, const AblationRow& b) {
   return seconds;
 }
 
-/// Whether the run went on after such a break: then most of it may be of another time than its
-/// beginning.
+/// Whether the run went on after such a break, or with what another one had begun: then most of it
+/// may be of another time than its beginning.
 bool was_interrupted(const store::RunSummary& run, double usual) {
   const std::optional<double> begin = seconds_of(begun_at(run)), end = seconds_of(run.updated);
   const double trained = run.metric(results::wall_seconds_name).value_or(0);
+  if (run.continued != 0) return true;
   return run.attempts > 1 && begin && end && *end - *begin - trained > usual;
 }
 

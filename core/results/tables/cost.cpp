@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "core/base/text.h"
@@ -51,16 +52,19 @@ struct SmallestBudget {
   std::string row;  ///< its name; "": no cost is known
 };
 
-/// `costs` of a token in each row; NaN: not known.
-SmallestBudget smallest_budget(const Ablation& ablation, const std::vector<double>& costs) {
-  SmallestBudget budget;
+/// That of each group of rows: others are not compared with them. `costs` of a token in each row;
+/// NaN: not known.
+std::map<std::string, SmallestBudget> smallest_budgets(const Ablation& ablation,
+                                                       const std::vector<double>& costs) {
+  std::map<std::string, SmallestBudget> budgets;
   for (size_t i = 0; i < costs.size(); ++i) {
     const AblationRow& row = ablation.rows[i];
+    SmallestBudget& budget = budgets[row.group];
     if (!row.completed() || !row.is_comparable() || std::isnan(costs[i])) continue;
     const double amount = costs[i] * tokens_of(row);
     if (amount < budget.amount) budget = {amount, row.spec.name};
   }
-  return budget;
+  return budgets;
 }
 
 /// The cost of a token in a run of a row.
@@ -81,6 +85,11 @@ std::vector<double> losses_within(const SmallestBudget& budget,
     if (std::isnan(losses.back())) return {};
   }
   return losses;
+}
+
+/// " with train.max_steps 100"; "" in a table whose rows no key divides.
+std::string of_group(const std::string& group, const Ablation& ablation) {
+  return group.empty() ? "" : " with " + ablation.table.by + " " + group;
 }
 
 std::string short_number(double number) {
@@ -118,8 +127,8 @@ void add_equal_budgets(Ablation& ablation,
     first_seconds.push_back(seconds_of_first_run(row, seconds.back(), ablation.table));
     operations.push_back(row.completed() ? flops_per_token(*row.run) : unknown);
   }
-  const SmallestBudget time = smallest_budget(ablation, first_seconds),
-                       compute = smallest_budget(ablation, operations);
+  const auto time = smallest_budgets(ablation, first_seconds),
+             compute = smallest_budgets(ablation, operations);
   for (size_t i = 0; i < ablation.rows.size(); ++i) {
     AblationRow& row = ablation.rows[i];
     const bool measured = ablation.table.tokens_per_second == SpeedSource::benchmark;
@@ -131,17 +140,22 @@ void add_equal_budgets(Ablation& ablation,
                                                                            : 1 / *speed;
     };
     const auto own_operations = [&](const store::RunSummary&) { return operations[i]; };
-    row.loss_at_equal_time = losses_within(time, own_seconds, row, evaluations);
-    row.loss_at_equal_flops = losses_within(compute, own_operations, row, evaluations);
+    row.loss_at_equal_time = losses_within(time.at(row.group), own_seconds, row, evaluations);
+    row.loss_at_equal_flops =
+        losses_within(compute.at(row.group), own_operations, row, evaluations);
     if (!row.completed()) continue;
     row.cost.operations = operations[i] * tokens_of(row);
     row.cost.seconds = std::isnan(seconds[i]) ? 0 : first_seconds[i] * tokens_of(row);
   }
   std::vector<std::string> parts;
-  if (!time.row.empty())
-    parts.push_back(human_duration(time.amount) + " of training, all that " + time.row + " takes");
-  if (!compute.row.empty())
-    parts.push_back(short_number(compute.amount) + " FLOPs, those of " + compute.row);
+  for (const auto& [group, budget] : time)
+    if (!budget.row.empty())
+      parts.push_back(human_duration(budget.amount) + " of training, all that " + budget.row +
+                      of_group(group, ablation) + " takes");
+  for (const auto& [group, budget] : compute)
+    if (!budget.row.empty())
+      parts.push_back(short_number(budget.amount) + " FLOPs, those of " + budget.row +
+                      of_group(group, ablation));
   if (parts.empty()) return;
   parts.emplace_back(
       "losses there are interpolated between evaluations, before the end of the schedule: runs "

@@ -217,7 +217,11 @@ std::vector<std::optional<MeasuredSpeed>> choose_speeds(const TableSpec& table,
     const Record& record = of_call != chosen.end() ? *of_call->second : *newest->record;
     speeds[i] = {record,
                  !newest->why_not_its_own.empty() ? newest->why_not_its_own
-                                                  : why_not_comparable(record, *reference)};
+                                                  : why_not_comparable(record, *reference),
+                 {}};
+    for (const auto& [id, call] : calls)
+      if (call.of_row.count(i) > 0 && call.created < record.call.created)
+        speeds[i]->earlier_calls.push_back(call.created);
   }
   return speeds;
 }

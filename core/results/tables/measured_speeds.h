@@ -44,6 +44,8 @@ struct MeasuredSpeed {
   benchmark::Record record;
   /// Why it says nothing beside others: "measured in another call, on 2026-11-20"; "" if it does.
   std::string not_comparable_because;
+  /// When calls before that one were made which measured the row as it is trained. UTC.
+  std::vector<std::string> earlier_calls = {};
 };
 
 /// The measurement of each row, if any. It is that of the call which measured the most rows as they

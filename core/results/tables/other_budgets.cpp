@@ -62,11 +62,11 @@ bool is_other_budget(const RunCost& other, const RunCost& shown, Amount amount) 
   return std::fabs(of_other - of_shown) > (is_time ? 0.02 : 1e-9) * of_shown;
 }
 
-/// When the budget was made at which the table compares: with the row that sets it.
-std::string budget_made(const Ablation& ablation, Amount amount) {
+/// When the budget was made at which the table compares the group: with the row that sets it.
+std::string budget_made(const std::string& group, const Ablation& ablation, Amount amount) {
   const AblationRow* least = nullptr;
   for (const AblationRow& row : ablation.rows)
-    if (row.completed() && row.is_comparable() && row.cost.*amount > 0 &&
+    if (row.group == group && row.completed() && row.is_comparable() && row.cost.*amount > 0 &&
         (!least || row.cost.*amount < least->cost.*amount))
       least = &row;
   if (!least) return "";
@@ -77,10 +77,11 @@ std::string budget_made(const Ablation& ablation, Amount amount) {
 size_t other_budgets(const std::vector<const AblationRow*>& rows,
                      Amount amount,
                      const Ablation& ablation) {
-  std::string of_shown = budget_made(ablation, amount);
+  std::string of_shown = budget_made(rows.front()->group, ablation, amount);
   for (const AblationRow* row : rows) of_shown = std::max(of_shown, row->sets.shown.second_run);
   size_t count = 0;
   for (const AblationRow& setting : ablation.rows) {
+    if (setting.group != rows.front()->group) continue;
     // Beyond what another row needs it is not the least, and no budget.
     double least = std::numeric_limits<double>::infinity();
     bool is_compared = false;
@@ -97,6 +98,21 @@ size_t other_budgets(const std::vector<const AblationRow*>& rows,
     count += found.size();
   }
   return count;
+}
+
+/// The calls of `forge bench` whose speeds could have said how far the rows' curves are read,
+/// before those of the newest one did: each that was the newest while these runs were known.
+size_t earlier_calls(const std::vector<const AblationRow*>& rows, const Ablation& ablation) {
+  if (ablation.table.tokens_per_second != SpeedSource::benchmark) return 0;
+  std::string known;
+  for (const AblationRow* row : rows) known = std::max(known, row->sets.shown.second_run);
+  std::set<std::string> calls;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.speed || row.speed->record.call.created <= known) continue;
+    for (const std::string& created : row.speed->earlier_calls)
+      calls.insert(created > known ? created : "the last one before");
+  }
+  return calls.size();
 }
 
 /// Whether the table shows the metric, or a claim is about it.
@@ -150,20 +166,32 @@ SetPlace place_at_budget(const std::vector<const AblationRow*>& rows,
   if (has(results::loss_at_equal_flops_name))
     place.number *= 1 + other_budgets(rows, &RunCost::operations, ablation);
   if (has(results::loss_at_equal_time_name))
-    place.number *= 1 + other_budgets(rows, &RunCost::seconds, ablation);
+    place.number *=
+        1 + other_budgets(rows, &RunCost::seconds, ablation) + earlier_calls(rows, ablation);
   return place;
 }
 
 SetupEntry describe_other_budgets(const Ablation& ablation) {
-  size_t most = 0;
+  size_t most = 0, most_calls = 0;
   std::set<std::string> names;
   for (const AblationRow& row : ablation.rows) {
     const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
     if (!baseline || baseline == &row || row.runs.size() < 2 || baseline->runs.size() < 2) continue;
     if (is_asked(results::loss_at_equal_flops_name, ablation.table))
       most = std::max(most, other_budgets({&row, baseline}, &RunCost::operations, ablation));
-    if (is_asked(results::loss_at_equal_time_name, ablation.table))
-      most = std::max(most, other_budgets({&row, baseline}, &RunCost::seconds, ablation));
+    if (!is_asked(results::loss_at_equal_time_name, ablation.table)) continue;
+    most = std::max(most, other_budgets({&row, baseline}, &RunCost::seconds, ablation));
+    most_calls = std::max(most_calls, earlier_calls({&row, baseline}, ablation));
+  }
+  if (most_calls > 0) {
+    const std::string calls = counted(most_calls, "earlier call") + " of forge bench";
+    return {"Other budgets",
+            calls +
+                " measured the speeds that say how far the curves are read, when the runs were "
+                "known: each of these counts as a look at equal time, and so does each other "
+                "budget (" +
+                std::to_string(most) + ")",
+            calls + " counted" + (most > 0 ? ", " + counted(most, "earlier equal budget") : "")};
   }
   if (most == 0) return {};
   for (const AblationRow& row : ablation.rows)

@@ -37,6 +37,8 @@ void keep_queue(const fs::path& runs_dir, const fs::path& program) {
     try {
       if (!lock) lock = FileLock::try_acquire(file);
       if (!lock) return;  // another one keeps it
+      // Who may read the file could lock it, and would pass for a keeper.
+      fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
     } catch (const Error& problem) {
       if (problem.exit_code() != ExitCode::storage) throw;  // there is no room for the file yet
     }

@@ -181,6 +181,23 @@ TEST_CASE("a run is begun by the attempt that told its first loss", "[store]") {
   CHECK(begun() == "2026-11-22T10:00:00.000Z");
 }
 
+TEST_CASE("a run is continued whose first steps another one trained", "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const auto continued = [&] {
+    place.store.sync(place.runs);
+    return place.store.run(run.id).value().continued;
+  };
+  const run::RunFolder folder = make_unstarted_run(place.runs, run);
+  append_event(folder, metrics_at(10), 0);  // taken over
+  append_attempt(folder, 1, "checkpoints/000000010", time_of_day(21));
+  append_event(folder, metrics_at(20), 1);
+  CHECK(continued() == 1);
+  append_attempt(folder, 2, "", time_of_day(22));  // from the start
+  append_event(folder, metrics_at(10), 2);
+  CHECK(continued() == 0);
+}
+
 TEST_CASE("an evaluation that an earlier attempt told with another loss is counted", "[store]") {
   Workplace place;
   const MadeRun run = made("x");

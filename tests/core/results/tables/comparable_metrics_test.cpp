@@ -241,6 +241,21 @@ TEST_CASE("rows that a key tells apart which changes no number are repetitions",
     CHECK(of_table(key, "eval_loss") == Standing::not_tested);
   CHECK(of_table("optimizer.eps", "eval_loss") != Standing::not_tested);
   CHECK(of_table("parallel.processes", "tokens_per_second") != Standing::not_tested);
+  // So are rows of texts that are copies of each other.
+  const auto of_texts = [](const std::string& experiment, const std::string& other) {
+    Ablation ablation = trained_in_turn();
+    ablation.table.by = "data.path";
+    const std::vector<AblationRow> rows = ablation.rows;
+    for (AblationRow& row : ablation.rows) row.group = "a.txt", row.experiment = experiment;
+    for (AblationRow row : rows) {
+      row.group = "b.txt";
+      row.experiment = other;
+      ablation.rows.push_back(row);
+    }
+    return cells_of(ablation, "eval_loss")[1].standing;
+  };
+  CHECK(of_texts("x", "x") == Standing::not_tested);
+  CHECK(of_texts("x", "y") != Standing::not_tested);
 }
 
 /// Rows of which each seed was trained on the device of its letter: llama, canon_a and canon_b.

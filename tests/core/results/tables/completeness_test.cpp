@@ -329,6 +329,9 @@ TEST_CASE("a run that went on after a long break has no neighbours", "[report][t
   };
   CHECK(speeds_with_breaks("abbaabba", resumed({"a3"})) == "");
   CHECK(speeds_with_breaks("abbaabba", resumed({"a3", "a4"})) == "speeds not measured in turn");
+  // So has one whose first steps another one trained.
+  const auto continued = [](store::RunSummary& run) { run.continued = run.config == "canon_a"; };
+  CHECK(speeds_with_breaks("abbaabba", continued) == "speeds not measured in turn");
 }
 
 TEST_CASE("a claim on speeds that were not measured in turn is not decidable", "[report]") {

@@ -73,6 +73,28 @@ TEST_CASE("every row is given the time of the one that is done first", "[report]
   CHECK(cells_of(ablation, results::loss_at_equal_time_name)[1].summary.mean == Approx(2));
 }
 
+TEST_CASE("rows of another value of --by set no budget", "[report][budget]") {
+  Ablation alone = of_speeds({400, 100, 200});
+  add_equal_budgets(alone, curve, flops_of);
+  Ablation both = of_speeds({400, 100, 200});
+  both.table.by = "train.max_steps";
+  for (AblationRow& row : both.rows) row.group = "100";
+  for (size_t i = 0; i < 3; ++i) {
+    AblationRow shorter = both.rows[i];
+    shorter.group = "50";
+    shorter.run->tokens = shorter.runs[0].tokens = 800;
+    both.rows.push_back(shorter);
+  }
+  add_equal_budgets(both, curve, flops_of);
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(both.rows[i].loss_at_equal_time == alone.rows[i].loss_at_equal_time);
+    CHECK(both.rows[i].loss_at_equal_flops == alone.rows[i].loss_at_equal_flops);
+  }
+  CHECK(both.rows[4].loss_at_equal_time[0] == Approx(3));
+  CHECK(contains(both.setup.back().value,
+                 "4s of training, all that Llama 4M with train.max_steps 100 takes"));
+}
+
 TEST_CASE("what is not comparable has no loss at an equal budget and sets none",
           "[report][budget]") {
   Ablation ablation = of_speeds({400, 100, 800});

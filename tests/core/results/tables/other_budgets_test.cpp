@@ -168,6 +168,34 @@ TEST_CASE("who runs the row that sets the budget with another length has another
   CHECK(place_at_budget({&less.rows[1], &less.rows[0]}, {flops}, less).number == 5);
 }
 
+TEST_CASE("each call of forge bench while the runs are known is a look at equal time",
+          "[report][budget][plan]") {
+  RandomStream random(7, 0);
+  const Project project = with_rows_compared(random);
+  const auto looks = [&](const std::vector<std::string>& earlier, const std::string& newest) {
+    Ablation ablation = project.table(full_length);
+    ablation.table.tokens_per_second = SpeedSource::benchmark;
+    for (AblationRow& row : ablation.rows) {
+      if (row.runs.empty()) continue;
+      benchmark::Record record;
+      record.call.created = newest;
+      row.speed = {record, "", earlier};
+    }
+    const SetupEntry entry = describe_other_budgets(ablation);
+    const SetPlace place = place_at_budget(
+        {&ablation.rows[0], &ablation.rows[1]}, {results::loss_at_equal_time_name}, ablation);
+    CHECK(entry.name == (place.number > 1 ? "Other budgets" : ""));
+    return place.number;
+  };
+  const std::string before = "2026-11-19T08:00:00.000Z", old = "2026-11-18T08:00:00.000Z",
+                    after = "2026-11-21T08:00:00.000Z", newest = "2026-11-22T08:00:00.000Z";
+  CHECK(looks({}, newest) == 1);
+  CHECK(looks({old}, before) == 1);  // nothing could be seen by it
+  CHECK(looks({old, before}, newest) == 2);
+  CHECK(looks({after}, newest) == 2);
+  CHECK(looks({before, after}, newest) == 3);
+}
+
 TEST_CASE("a learning rate of the row that sets the budget is no other budget",
           "[report][budget][other_budgets]") {
   RandomStream random(1, stream_number("other budgets"));
