@@ -83,11 +83,6 @@ bool goes_one_way(const FunctionOfMeans& function, const Point& move, double sig
   return true;
 }
 
-struct End {
-  double value = 0;
-  Point means;  ///< at which the function has it
-};
-
 /// The largest (`sign` 1) or smallest (-1) value at means within reach. It lies where the slopes
 /// there point at: they are followed from the means on, and turned less where that overshoots. None
 /// where the function has no value within reach, turns or has a pole there.
@@ -140,11 +135,12 @@ std::optional<End> end_of(const FunctionOfMeans& function, const Reach& reach, d
 
 }  // namespace
 
-std::optional<Interval> values_within(const FunctionOfMeans& function, const Reach& reach) {
-  const std::optional<End> low = end_of(function, reach, -1);
-  const std::optional<End> high = end_of(function, reach, 1);
-  if (!low || !high) return std::nullopt;
-  return Interval{low->value, high->value};
+std::optional<Ends> ends_within(const FunctionOfMeans& function, const Reach& reach) {
+  std::optional<End> low = end_of(function, reach, -1);
+  if (!low) return std::nullopt;
+  std::optional<End> high = end_of(function, reach, 1);
+  if (!high) return std::nullopt;
+  return Ends{std::move(*low), std::move(*high)};
 }
 
 namespace {
@@ -177,12 +173,14 @@ class Directions {
 
 }  // namespace
 
-int directions_at_ends(const FunctionOfMeans& function, const Reach& reach, const Matrix& squares) {
+int directions_at_ends(const FunctionOfMeans& function,
+                       const Ends& ends,
+                       const Reach& reach,
+                       const Matrix& squares) {
   int most = 1;
-  for (const double sign : {-1.0, 1.0}) {
-    const std::optional<End> end = end_of(function, reach, sign);
-    const std::optional<Point> slope = end ? slopes(function, end->means) : std::nullopt;
-    if (!slope) continue;  // values_within finds no range
+  for (const End* end : {&ends.low, &ends.high}) {
+    const std::optional<Point> slope = slopes(function, end->means);
+    if (!slope) continue;
     Directions directions(squares);
     directions.add(*slope);
     const Point outwards = reach(*slope);

@@ -40,16 +40,29 @@ Reach within_box(Point halves);
 /// squares of what each alone reaches.
 Reach within_both(Reach a, Reach b);
 
-/// The values of the function at all means within reach. None where it has a pole or no value
-/// there, or turns on the way to one of the ends, so that the ends are not all that it takes: it
-/// must not decide anything then.
-std::optional<Interval> values_within(const FunctionOfMeans& function, const Reach& reach);
+/// An end of the range of a function's values.
+struct End {
+  double value = 0;
+  Point means;  ///< at which the function has it
+};
 
-/// In how many directions the means can lie from an end of that range: in one where the means at
-/// which the function has the value of the end lie on a plane, as those of a sum, a ratio or a
-/// function of one sum do. Where they bend, as around a sum of squares, chance chooses the
+struct Ends {
+  End low, high;
+};
+
+/// The ends of the values of the function at all means within reach. None where it has a pole or no
+/// value there, or turns on the way to one of the ends, so that the ends are not all that it takes:
+/// it must not decide anything then.
+std::optional<Ends> ends_within(const FunctionOfMeans& function, const Reach& reach);
+
+/// In how many directions the means can lie from an end of a range within `reach`: in one where the
+/// means at which the function has the value of the end lie on a plane, as those of a sum, a ratio
+/// or a function of one sum do. Where they bend, as around a sum of squares, chance chooses the
 /// direction in which the truth seems to be, and so many dimensions must be covered at once.
 /// `squares`: of the ellipsoid that `reach` stays within, or is near to.
-int directions_at_ends(const FunctionOfMeans& function, const Reach& reach, const Matrix& squares);
+int directions_at_ends(const FunctionOfMeans& function,
+                       const Ends& ends,
+                       const Reach& reach,
+                       const Matrix& squares);
 
 }  // namespace forge::statistics

@@ -7,6 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/results/metrics.h"
+#include "core/results/tables/comparability.h"
 #include "core/results/tables/completeness.h"
 #include "core/results/tables/row_sample.h"
 #include "core/run/identity.h"

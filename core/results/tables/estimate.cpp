@@ -94,18 +94,13 @@ Point means_of(const std::vector<SampledMetric>& metrics) {
   return means;
 }
 
-std::optional<double> value_at(const Expression& expression,
-                               const std::vector<SampledMetric>& metrics,
-                               const Point& point) {
-  return evaluate_with(expression, metrics, [&](size_t i) { return point[i]; });
-}
-
 /// What the expression makes of the metrics' means.
 statistics::FunctionOfMeans function_of(const Expression& expression,
                                         const std::vector<SampledMetric>& metrics) {
   statistics::FunctionOfMeans function;
-  function.value_at = [&expression, &metrics](const Point& point) {
-    return value_at(expression, metrics, point);
+  // The metrics are in the order of the expression's names.
+  function.value_at = [numbered = NumberedExpression(expression)](const Point& point) {
+    return numbered.at(point);
   };
   function.means = means_of(metrics);
   // Small against what each metric varies, and not lost in its rounding; 0 if it is always 0.
@@ -367,19 +362,23 @@ void estimate_by_runs(Estimate& estimate,
     const double of_each = 1 - (1 - confidence) / dimensions;
     return statistics::within_both(std::move(reach), reach_of_cases(metrics, of_each));
   };
-  const int dimensions = statistics::directions_at_ends(
-      function, reach_in(1), squares_of_chance(chance, confidence, 1));
   estimate.missing =
       "it bends within what chance moves it by, or has no value there: compare the metrics "
       "themselves";
-  if (dimensions > 1 && chance.variance > 0 && !(chance.degrees_of_freedom >= dimensions)) return;
-  const auto range = statistics::values_within(function, reach_in(dimensions));
-  if (!range) return;
+  std::optional<statistics::Ends> ends = statistics::ends_within(function, reach_in(1));
+  if (!ends) return;
+  const int dimensions = statistics::directions_at_ends(
+      function, *ends, reach_in(1), squares_of_chance(chance, confidence, 1));
+  if (dimensions > 1) {
+    if (chance.variance > 0 && !(chance.degrees_of_freedom >= dimensions)) return;
+    ends = statistics::ends_within(function, reach_in(dimensions));
+    if (!ends) return;
+  }
   estimate.missing.clear();
   estimate.method = paired ? EstimateMethod::paired_by_seed : EstimateMethod::independent_rows;
   estimate.standard_error = found->standard_error;
   estimate.degrees_of_freedom = found->degrees_of_freedom;
-  estimate.interval = *range;
+  estimate.interval = statistics::Interval{ends->low.value, ends->high.value};
   estimate.p = dimensions == 1 ? found->p
                                : statistics::hotelling_p(*estimate.value / found->standard_error,
                                                          dimensions,

@@ -325,23 +325,47 @@ std::optional<Pieces> pieces_of(const Expression& expression) {
   return stack.empty() ? std::nullopt : std::optional<Pieces>(std::move(stack.back()));
 }
 
-std::optional<double> evaluate(const Expression& expression, const Lookup& lookup) {
+namespace {
+
+/// `value_of(i)`: of the name of the i-th step.
+template <class ValueOf>
+std::optional<double> evaluate_steps(const std::vector<Step>& steps, const ValueOf& value_of) {
   std::vector<double> values;
-  for (const Step& step : expression.steps) {
+  values.reserve(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
     if (values.size() < step.arguments) return std::nullopt;  // no parser made this
-    double result = 0;
-    if (step.operation == Operation::name) {
-      const std::optional<double> found = lookup(step.name);
-      if (!found) return std::nullopt;
-      result = *found;
-    } else {
+    std::optional<double> result;
+    if (step.operation == Operation::name)
+      result = value_of(i);
+    else
       result = result_of(step, values.data() + (values.size() - step.arguments));
-    }
-    if (!std::isfinite(result)) return std::nullopt;
+    if (!result || !std::isfinite(*result)) return std::nullopt;
     values.resize(values.size() - step.arguments);
-    values.push_back(result);
+    values.push_back(*result);
   }
   return values.size() == 1 ? std::optional<double>(values.front()) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> evaluate(const Expression& expression, const Lookup& lookup) {
+  return evaluate_steps(expression.steps,
+                        [&](size_t i) { return lookup(expression.steps[i].name); });
+}
+
+NumberedExpression::NumberedExpression(const Expression& expression) : steps_(expression.steps) {
+  const std::vector<Name> names = names_of(expression);
+  for (const Step& step : steps_) {
+    const auto found = std::find(names.begin(), names.end(), step.name);
+    numbers_.push_back(static_cast<size_t>(found - names.begin()));
+  }
+}
+
+std::optional<double> NumberedExpression::at(const std::vector<double>& values) const {
+  return evaluate_steps(steps_, [&](size_t i) {
+    return numbers_[i] < values.size() ? std::optional<double>(values[numbers_[i]]) : std::nullopt;
+  });
 }
 
 }  // namespace forge::tables

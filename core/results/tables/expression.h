@@ -105,6 +105,18 @@ using Lookup = std::function<std::optional<double>(const Name&)>;
 /// zero, the logarithm of a negative number.
 std::optional<double> evaluate(const Expression& expression, const Lookup& lookup);
 
+/// An expression with its names numbered as names_of has them, for evaluating it at many points.
+class NumberedExpression {
+ public:
+  explicit NumberedExpression(const Expression& expression);
+  /// `values[i]`: what the i-th name stands for. None where evaluate has none.
+  std::optional<double> at(const std::vector<double>& values) const;
+
+ private:
+  std::vector<Step> steps_;
+  std::vector<size_t> numbers_;  ///< of each step's name
+};
+
 /// Whether it has one value whatever its names stand for, because they cancel as in `a - (a - 1)`
 /// and `a/(2*a)`. Sums, products, quotients and whole powers are seen through.
 bool is_constant(const Expression& expression);

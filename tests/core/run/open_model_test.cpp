@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/huggingface/export_model.h"
 #include "core/results/store/result_store.h"

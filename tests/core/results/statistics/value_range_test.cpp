@@ -19,6 +19,11 @@ Reach two_means(double covariance) {
   return within_ellipsoid({{0.04, covariance}, {covariance, 0.09}});
 }
 
+std::optional<Interval> values_within(const FunctionOfMeans& function, const Reach& reach) {
+  const std::optional<Ends> ends = ends_within(function, reach);
+  return ends ? std::optional<Interval>({ends->low.value, ends->high.value}) : std::nullopt;
+}
+
 TEST_CASE("a sum reaches as far as its standard deviation", "[statistics][range]") {
   const FunctionOfMeans difference =
       function_of({3, 1}, [](const Point& at) { return at[0] - at[1]; });
@@ -81,7 +86,11 @@ TEST_CASE("the truth may lie in more directions than one where a function's valu
                              const std::function<std::optional<double>(const Point&)>& value) {
     Matrix squares(means.size(), Point(means.size(), 0.0));
     for (size_t i = 0; i < means.size(); ++i) squares[i][i] = 0.01;
-    return directions_at_ends(function_of(means, value), within_ellipsoid(squares), squares);
+    const FunctionOfMeans function = function_of(means, value);
+    const Reach reach = within_ellipsoid(squares);
+    const std::optional<Ends> ends = ends_within(function, reach);
+    REQUIRE(ends);
+    return directions_at_ends(function, *ends, reach, squares);
   };
   CHECK(directions({3, 1}, [](const Point& at) { return at[0] - at[1]; }) == 1);
   CHECK(directions({3, 1}, [](const Point& at) { return at[0] / at[1]; }) == 1);

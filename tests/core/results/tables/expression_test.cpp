@@ -99,6 +99,12 @@ TEST_CASE("a comparison has two sides", "[expression]") {
   const Comparison comparison = parse_comparison("eval_loss[a] - 1 <= 2*eval_loss[b]");
   REQUIRE(comparison.relation == Relation::at_most);
   const auto value = [](const Name& name) { return name.config == "a" ? 5.0 : 1.5; };
+  const Expression both = difference_of(comparison);
+  std::vector<double> values;
+  for (const Name& name : names_of(both)) values.push_back(value(name));
+  CHECK(NumberedExpression(both).at(values) == evaluate(both, value));
+  values.pop_back();
+  CHECK_FALSE(NumberedExpression(both).at(values));
   REQUIRE(evaluate(comparison.left, value) == 4);
   REQUIRE(evaluate(comparison.right, value) == 3);
   REQUIRE(evaluate(difference_of(comparison), value) == 1);
