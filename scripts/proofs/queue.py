@@ -18,6 +18,16 @@ LONGEST_WAIT = 1.0  # seconds between two kills
 PATIENCE = 300  # seconds without a kill within which all must be done
 
 
+def is_dying(folder):
+    """Whether a process has been killed and is only taken apart: it computes nothing more."""
+    exiting, sigkill = 0x4, 1 << 8  # PF_EXITING, and the bit of signal 9
+    if int((folder / "stat").read_text().rsplit(") ", 1)[1].split()[6]) & exiting:
+        return True
+    status = (folder / "status").read_text()
+    pending = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
+    return any(mask & sigkill for mask in pending)
+
+
 class Watcher:
     """What goes on in a folder of runs, read from /proc."""
 
@@ -33,10 +43,10 @@ class Watcher:
             try:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
                 here = os.readlink(folder / "cwd")
-                zombie = (folder / "stat").read_text().rsplit(") ", 1)[1].startswith("Z")
+                gone = is_dying(folder)  # a zombie, too
             except (OSError, IndexError):
                 continue
-            if zombie or not words[0]:
+            if gone or not words[0]:
                 continue
             if len(words) > 2 and words[1] == b"supervise" and words[2].decode().startswith(self.runs):
                 found.append(("supervisor", Path(words[2].decode()).name, int(folder.name)))
