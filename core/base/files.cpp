@@ -143,20 +143,44 @@ void write_all(int fd, std::string_view bytes, const fs::path& path) {
   }
 }
 
+namespace {
+
+/// Throws Error where a disk or a limit kept the system from looking: what stands there is not
+/// gone.
+void require_answered(const std::string& what, const fs::path& path, const std::error_code& error) {
+  switch (error.value()) {
+    case EIO:
+    case ESTALE:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ETIMEDOUT:
+    case EREMOTEIO:
+    case ENODEV: throw system_error(what + " '" + path.string() + "'", error.value());
+    default: return;
+  }
+}
+
+/// Of what a path leads to; of type not_found or unknown where it leads to nothing that this user
+/// may see.
+fs::file_status status_of(const fs::path& path) {
+  std::error_code unreadable;
+  const fs::file_status status = fs::status(path, unreadable);
+  require_answered("look at", path, unreadable);
+  return status;
+}
+
+}  // namespace
+
 bool path_exists(const fs::path& path) {
-  std::error_code unreadable;
-  return fs::exists(path, unreadable);
+  const fs::file_status status = status_of(path);
+  return fs::status_known(status) && fs::exists(status);
 }
 
-bool is_file(const fs::path& path) {
-  std::error_code unreadable;
-  return fs::is_regular_file(path, unreadable);
-}
+bool is_file(const fs::path& path) { return fs::is_regular_file(status_of(path)); }
 
-bool is_folder(const fs::path& path) {
-  std::error_code unreadable;
-  return fs::is_directory(path, unreadable);
-}
+bool is_folder(const fs::path& path) { return fs::is_directory(status_of(path)); }
 
 bool is_same_path(const fs::path& a, const fs::path& b) {
   std::error_code unreachable;
@@ -169,6 +193,7 @@ std::vector<fs::path> folder_entries(const fs::path& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error))
     entries.push_back(entry->path());
+  require_answered("list", folder, error);
   std::sort(entries.begin(), entries.end());
   return entries;
 }

@@ -12,14 +12,16 @@ namespace forge {
 namespace fs = std::filesystem;
 
 /// What exists at a path, following links. A path that cannot be examined counts as absent.
+/// False where this user may not look. Throw Error where a disk or a limit keeps the system from
+/// it.
 bool path_exists(const fs::path& path);
 bool is_file(const fs::path& path);
 bool is_folder(const fs::path& path);
 /// Whether both lead to one file or folder; false where one of them cannot be reached.
 bool is_same_path(const fs::path& a, const fs::path& b);
 
-/// Paths of what lies directly in a folder, sorted. Empty where there is no folder, or where it
-/// cannot be read.
+/// Paths of what lies directly in a folder, sorted. Empty where there is no folder, or where this
+/// user may not list it. Throws Error where a disk or a limit keeps the system from it.
 std::vector<fs::path> folder_entries(const fs::path& folder);
 
 /// Whole content of a file. Throws Error naming the path and the system's reason.

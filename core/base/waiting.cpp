@@ -38,9 +38,8 @@ bool has_ended(int pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
 std::string holder_of(const fs::path& file) {
   const std::string holder = FileLock::holder(file);
   const int pid = local_process(holder);
-  // Who holds the lock of an ended process, or of this one, has not signed it.
-  const bool is_of_holder = pid == 0 || (pid != ::getpid() && !has_ended(pid));
-  return holder.empty() || !is_of_holder ? "another process" : holder;
+  // Who holds the lock of an ended process has not signed it.
+  return holder.empty() || (pid > 0 && has_ended(pid)) ? "another process" : holder;
 }
 
 }  // namespace

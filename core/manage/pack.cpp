@@ -121,6 +121,7 @@ void add_checkpoints(const run::RunFolder& folder,
     try {
       weights::read_checkpoint_state(*checkpoint);
     } catch (const Error& problem) {
+      if (is_unreadable(problem)) throw;
       notes.push_back("left out: " + problem.message());
       continue;
     }
@@ -190,9 +191,8 @@ std::vector<std::string> files_of_run(const run::RunFolder& folder) {
   for (fs::path& file : folder.stderr_files()) files.push_back(std::move(file));
   std::vector<std::string> names;
   for (const fs::path& file : files) {
-    std::error_code missing;
-    if (fs::is_regular_file(fs::symlink_status(file, missing)))
-      names.push_back(file.filename().string());
+    std::error_code gone;
+    if (is_file(file) && !fs::is_symlink(file, gone)) names.push_back(file.filename().string());
   }
   return names;
 }

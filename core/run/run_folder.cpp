@@ -511,7 +511,13 @@ void RunFolder::request_save() const {
 
 fs::path trash_folder(const fs::path& runs_dir) { return runs_dir / ".trash"; }
 
+void require_listed(const fs::path& runs_dir) {
+  if (::access(runs_dir.c_str(), R_OK) == 0 || errno == ENOENT || errno == ENOTDIR) return;
+  throw system_error("list the runs folder '" + runs_dir.string() + "'", errno);
+}
+
 std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
+  require_listed(runs_dir);
   std::vector<RunFolder> runs;
   for (const fs::path& entry : folder_entries(runs_dir)) {
     RunFolder folder(entry);

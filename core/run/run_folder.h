@@ -262,7 +262,11 @@ constexpr const char* linked_run_text =
 /// Holds a folder for each removal, with the runs that it moved there.
 std::filesystem::path trash_folder(const std::filesystem::path& runs_dir);
 
-/// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name.
+/// Throws Error where this user may not list a runs folder: it is not empty for that.
+void require_listed(const std::filesystem::path& runs_dir);
+
+/// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name. Throws
+/// Error where it cannot be listed.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 
 /// The run of that id, or the only one whose id begins so; none if there is none. Throws Error with

@@ -194,6 +194,10 @@ class Supervisor {
       if (lock_.is_lost()) throw;  // the events are another supervisor's now
       AttemptEnd end{RunState::failed, {}, problem.message(), problem.hint()};
       end.storage = problem.exit_code() == ExitCode::storage;
+      if (is_unreadable(problem)) {  // the disk may answer again
+        end.retryable = true;
+        return end;
+      }
       try {
         record_end(end, std::nullopt);
       } catch (const Error&) {

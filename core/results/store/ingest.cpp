@@ -456,14 +456,15 @@ struct FolderNames {
 /// The directory lists the kind of each entry, which saves ten thousand calls of stat.
 FolderNames folder_names(const fs::path& runs_dir) {
   FolderNames names;
-  std::error_code unreadable;
-  for (const auto& entry : fs::directory_iterator(runs_dir, unreadable)) {
-    if (!entry.is_directory(unreadable)) continue;
-    std::string name = entry.path().filename().string();
+  run::require_listed(runs_dir);
+  for (const fs::path& entry : folder_entries(runs_dir)) {
+    if (!is_folder(entry)) continue;
+    std::string name = entry.filename().string();
     if (name[0] == '.') continue;
-    if (!entry.is_symlink(unreadable)) {
+    std::error_code gone;
+    if (!fs::is_symlink(entry, gone)) {
       names.own.push_back(std::move(name));
-    } else if (path_exists(run::RunFolder(entry.path()).record_file())) {
+    } else if (path_exists(run::RunFolder(entry).record_file())) {
       names.linked.push_back(std::move(name));
     }
   }

@@ -329,9 +329,21 @@ class Dispatcher {
     return urgent ? text + " (priority " + std::to_string(first.priority) + ")" : text;
   }
 
+  /// Whether another process, which does not run it, shares the run's lock: who may read the file
+  /// can. Who only looks whether it is held does so for an instant.
+  static bool is_locked_by_others(const run::RunFolder& folder) {
+    try {
+      return !folder.is_running() && !FileLock::try_acquire(folder.lock_file());
+    } catch (const Error&) {
+      return false;  // its supervisor says what is wrong
+    }
+  }
+
   void start(const QueueEntry& waiting,
              const run::RunFolder& folder,
              const std::vector<Lease>& leases) {
+    if (is_locked_by_others(folder))
+      return wait_for(waiting, "its file 'lock', which another process has locked");
     run::SupervisorStart supervision;
     for (const Lease& lease : leases) {
       supervision.leases.push_back(lease.descriptor());
@@ -374,9 +386,11 @@ class Dispatcher {
     const bool is_full =
         problem.exit_code() == ExitCode::storage && room_problem(folder).has_value();
     const bool is_others = is_of_other_user(folder.path()) && impatient_.count(waiting.run) == 0;
-    if (!is_full && !is_others) return fail(waiting, problem);
+    const bool is_locked = is_locked_by_others(folder);
+    if (!is_full && !is_others && !is_locked) return fail(waiting, problem);
     put_back(waiting);
     if (is_full) return wait_for_room(waiting, problem);
+    if (is_locked) return wait_for(waiting, problem.message());
     wait_for(waiting, "its owner, " + owner_name(folder.path()) + ": " + problem.message());
   }
 

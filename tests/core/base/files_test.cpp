@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cstdlib>
@@ -397,6 +398,27 @@ TEST_CASE("without a home the cache is a folder that only its user can write to"
   CHECK(again.empty());
   CHECK(tests::contains(writable, "can be written by other users"));
   CHECK(tests::contains(link, "is not a folder"));
+}
+
+TEST_CASE("a folder that a limit keeps from being listed is not empty",
+          "[files][hostile][no_sanitizers]") {
+  const TemporaryFolder folder;
+  write_file_atomic(folder / "a", "");
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  struct rlimit none = before;
+  none.rlim_cur = 0;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  std::string said;
+  try {
+    said = std::to_string(folder_entries(folder.path()).size());
+  } catch (const Error& problem) {
+    said = problem.message();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(contains(said, "cannot list '" + folder.path().string() + "': Too many open files"));
+  CHECK(folder_entries(folder.path()).size() == 1);
+  CHECK(folder_entries(folder / "none").empty());
 }
 
 }  // namespace

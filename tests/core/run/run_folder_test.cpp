@@ -228,6 +228,19 @@ TEST_CASE("a checkpoint that cannot be read is not taken for a damaged one",
   CHECK(contains(found(), "000000001"));
 }
 
+TEST_CASE("a runs folder that may not be listed is not an empty one",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  new_run(runs.path());
+  fs::permissions(runs.path(),
+                  fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec);
+  const std::string said = tests::words_of_other_user(
+      [&] { return std::to_string(list_runs(runs.path()).size()) + " runs"; });
+  fs::permissions(runs.path(), fs::perms::all);
+  CHECK(contains(said, "cannot list the runs folder"));
+  CHECK(list_runs(runs / "none").empty());
+}
+
 TEST_CASE("checkpoints of a worker that got ahead of its supervisor have no record",
           "[run][run_folder]") {
   const TemporaryFolder runs;

@@ -77,6 +77,24 @@ TEST_CASE("a run whose program this user has not allowed waits, and holds up nob
   ::unsetenv("FORGE_CACHE_DIR");
 }
 
+TEST_CASE("a run whose lock another process shares stays in the queue",
+          "[queue][dispatch][hostile]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry locked = scene.add(1, 1);
+  const QueueEntry free = scene.add(2, 1);
+  write_file_atomic(scene.run(locked).lock_file(), "");
+  std::optional<FileLock> shared = FileLock::try_share(scene.run(locked).lock_file());
+  REQUIRE(shared);
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.started.size() == 1);
+  CHECK(done.started[0].run == free.run);
+  CHECK(done.failed.empty());
+  CHECK(scene.queued(locked));
+  CHECK(contains(done.waiting.at(locked.run), "which another process has locked"));
+  shared.reset();
+  CHECK(scene.started() == Runs{locked.run});
+}
+
 TEST_CASE("no device is reserved for a run that nobody here starts", "[queue][dispatch][hostile]") {
   Scene scene(holds_the_lock);
   const TemporaryFolder cache;
