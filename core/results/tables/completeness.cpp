@@ -350,13 +350,6 @@ namespace {
 /// Whole seconds of a run's time; none where its files say something else.
 std::optional<double> seconds_of(const std::string& time) { return time_from(time.substr(0, 19)); }
 
-/// Whether so long lies between the end of a run and the beginning of the next one that the machine
-/// may be another: more than `usual` seconds.
-bool is_long_break(const store::RunSummary& before, const store::RunSummary& next, double usual) {
-  const std::optional<double> end = seconds_of(before.updated), begin = seconds_of(begun_at(next));
-  return end && begin && *begin - *end > usual;
-}
-
 /// A break that is no longer than any run took, or than a person needs for the next command.
 double usual_break(const AblationRow& a, const AblationRow& b) {
   double seconds = 600;
@@ -375,18 +368,35 @@ bool was_interrupted(const store::RunSummary& run, double usual) {
   return run.attempts > 1 && begin && end && *end - *begin - trained > usual;
 }
 
-std::vector<const store::RunSummary*> in_order(const AblationRow& row) {
+/// When most of the run was trained from: of one that went on soon, so long before its end as it
+/// trained. UTC.
+std::string trained_from(const store::RunSummary& run, double usual) {
+  const std::optional<double> end = seconds_of(run.updated);
+  const std::optional<double> trained = run.metric(results::wall_seconds_name);
+  if (run.attempts < 2 || was_interrupted(run, usual) || !end || !trained) return begun_at(run);
+  return std::max(begun_at(run), utc_timestamp(*end - *trained));
+}
+
+/// Whether so long lies between the end of a run and the beginning of the next one that the machine
+/// may be another: more than `usual` seconds.
+bool is_long_break(const store::RunSummary& before, const store::RunSummary& next, double usual) {
+  const std::optional<double> end = seconds_of(before.updated),
+                              begin = seconds_of(trained_from(next, usual));
+  return end && begin && *begin - *end > usual;
+}
+
+std::vector<const store::RunSummary*> in_order(const AblationRow& row, double usual) {
   std::vector<const store::RunSummary*> runs;
   for (const store::RunSummary& run : row.runs) runs.push_back(&run);
-  std::stable_sort(runs.begin(), runs.end(), [](const auto* a, const auto* b) {
-    return begun_at(*a) < begun_at(*b);
+  std::stable_sort(runs.begin(), runs.end(), [&](const auto* a, const auto* b) {
+    return trained_from(*a, usual) < trained_from(*b, usual);
   });
   return runs;
 }
 
 /// Whether one of the runs was made soon after the other, or both at once.
 bool are_neighbours(const store::RunSummary& a, const store::RunSummary& b, double usual) {
-  const bool is_first = begun_at(a) <= begun_at(b);
+  const bool is_first = trained_from(a, usual) <= trained_from(b, usual);
   return !was_interrupted(a, usual) && !was_interrupted(b, usual) &&
          !is_long_break(is_first ? a : b, is_first ? b : a, usual);
 }
@@ -394,20 +404,24 @@ bool are_neighbours(const store::RunSummary& a, const store::RunSummary& b, doub
 /// The runs of two rows in the order in which they were begun.
 struct RunsOfTwo {
   using Runs = std::vector<const store::RunSummary*>;
+  double usual;  ///< break between them, seconds
   Runs own, others;
-  double usual;    ///< break between them, seconds
   double at_once;  ///< runs that begin within so many seconds do so at once
 
   RunsOfTwo(const AblationRow& a, const AblationRow& b)
-      : own(in_order(a)), others(in_order(b)), usual(usual_break(a, b)), at_once(usual) {
+      : usual(usual_break(a, b)),
+        own(in_order(a, usual)),
+        others(in_order(b, usual)),
+        at_once(usual) {
     for (const Runs* runs : {&own, &others})
       for (const store::RunSummary* run : *runs)
         at_once = std::min(at_once, run->metric(results::wall_seconds_name).value_or(0) / 10);
   }
 
   bool is_behind(const store::RunSummary& run, const store::RunSummary& next) const {
-    if (begun_at(run) <= begun_at(next)) return false;
-    const auto later = seconds_of(begun_at(run)), earlier = seconds_of(begun_at(next));
+    const std::string own = trained_from(run, usual), other = trained_from(next, usual);
+    if (own <= other) return false;
+    const auto later = seconds_of(own), earlier = seconds_of(other);
     return !later || !earlier || *later - *earlier > at_once;
   }
 
@@ -424,7 +438,8 @@ struct RunsOfTwo {
     size_t apart = std::max(own.size(), others.size()) - pairs;
     int64_t own_first = 0;
     for (size_t i = 0; i < pairs; ++i) {
-      const std::string &begun = begun_at(*own[i]), &other = begun_at(*others[i]);
+      const std::string begun = trained_from(*own[i], usual),
+                        other = trained_from(*others[i], usual);
       apart += !are_neighbours(*own[i], *others[i], usual);
       own_first += begun < other ? 1 : begun > other ? -1 : 0;
     }

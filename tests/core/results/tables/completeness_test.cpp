@@ -329,6 +329,12 @@ TEST_CASE("a run that went on after a long break has no neighbours", "[report][t
   };
   CHECK(speeds_with_breaks("abbaabba", resumed({"a3"})) == "");
   CHECK(speeds_with_breaks("abbaabba", resumed({"a3", "a4"})) == "speeds not measured in turn");
+  // One that soon went on has its place where most of it was trained.
+  const std::vector<Minutes> times = {
+      {0, 8}, {1, 10}, {2, 10}, {3, 8}, {4, 9}, {5, 11}, {6, 11}, {7, 9}};
+  CHECK(speeds_of("abbaabba", times) == "");
+  CHECK(speeds_of("abbaabba", times, [](store::RunSummary& run) { run.attempts = 2; }) ==
+        "speeds not measured in turn");
   // So has one whose first steps another one trained.
   const auto continued = [](store::RunSummary& run) { run.continued = run.config == "canon_a"; };
   CHECK(speeds_with_breaks("abbaabba", continued) == "speeds not measured in turn");
