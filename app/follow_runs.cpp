@@ -324,14 +324,15 @@ class RunFollower {
   void tell_if_held_up(Followed& followed) {
     constexpr double moment = 5;  // seconds
     const bool is_long = followed.ended_since && steady_seconds() - *followed.ended_since > moment;
-    if (!is_long || !FileLock::is_held(queue::lock_file(runs_dir_))) return;
+    if (!is_long) return;
+    const fs::path lock = queue::lock_file(runs_dir_);
+    if (!FileLock::is_held(lock)) return;
     followed.ended_since.reset();
-    print_line(
-        followed,
-        followed.run.label +
-            ": it has ended, and waits for the queue, which another process has locked; " +
-            quoted_command("fuser -v " + shell_quoted(queue::lock_file(runs_dir_).string())) +
-            " tells which, if it is on this machine");
+    print_line(followed,
+               followed.run.label +
+                   ": it has ended, and waits for the queue, which another process has locked; " +
+                   quoted_command("fuser -v " + shell_quoted(lock.string())) +
+                   " tells which, if it is on this machine");
   }
 
   static Outcome read_outcome(const Followed& followed) {

@@ -420,11 +420,11 @@ class Declarations {
     return had_config(set, own) && had_config(shown, own) &&
            std::all_of(differences.begin(), differences.end(), [&](const auto& difference) {
              const std::string& key = difference.what;
-             if (key != own_.table->by && is_varied_by(*own_.table, run.summary.config, key))
-               return true;
+             if (key == own_.table->by) return false;
+             if (is_varied_by(*own_.table, run.summary.config, key)) return true;
              const nlohmann::json* const now = find_value(current, key);
              const nlohmann::json* const value = find_value(run.config, key);
-             return key != own_.table->by && now && value && *now == *value;
+             return now && value && *now == *value;
            });
   }
 

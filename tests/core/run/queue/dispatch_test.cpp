@@ -49,15 +49,21 @@ TEST_CASE("a run that no room is left for is not overtaken by a smaller one behi
   REQUIRE(scene.started() == Runs{small.run});
 }
 
+/// Of a run that starts a program of its own, which a user must allow.
+run::RunInputs inputs_with_program() {
+  run::RunInputs inputs = tests::small_inputs();
+  inputs.experiment["backend"] = "external";
+  inputs.experiment["external"] = {
+      {"command", {"./train"}}, {"environment", Runs()}, {"working_directory", "/"}};
+  return inputs;
+}
+
 TEST_CASE("a run whose program this user has not allowed waits, and holds up nobody",
           "[queue][dispatch][hostile]") {
   Scene scene(holds_the_lock);
   const TemporaryFolder cache;
   ::setenv("FORGE_CACHE_DIR", cache.path().c_str(), 1);
-  run::RunInputs inputs = tests::small_inputs();
-  inputs.experiment["backend"] = "external";
-  inputs.experiment["external"] = {
-      {"command", {"./train"}}, {"environment", Runs()}, {"working_directory", "/"}};
+  const run::RunInputs inputs = inputs_with_program();
   const QueueEntry strange = scene.add(1, 4, inputs);
   const QueueEntry own = scene.add(2, 4);
   const DispatchResult done = scene.dispatch();
@@ -99,10 +105,7 @@ TEST_CASE("no device is reserved for a run that nobody here starts", "[queue][di
   Scene scene(holds_the_lock);
   const TemporaryFolder cache;
   ::setenv("FORGE_CACHE_DIR", cache.path().c_str(), 1);
-  run::RunInputs inputs = tests::small_inputs();
-  inputs.experiment["backend"] = "external";
-  inputs.experiment["external"] = {
-      {"command", {"./train"}}, {"environment", Runs()}, {"working_directory", "/"}};
+  const run::RunInputs inputs = inputs_with_program();
   const QueueEntry first = scene.add(1, 1);
   const QueueEntry strange = scene.add(2, 4, inputs);
   const QueueEntry own = scene.add(3, 1);
