@@ -44,20 +44,32 @@ double student_t_critical_value(double confidence, double degrees_of_freedom) {
   return boost::math::quantile(boost::math::complement(StudentT(degrees_of_freedom), tail));
 }
 
-double hotelling_critical_value(double confidence, int dimensions, double degrees_of_freedom) {
-  if (dimensions <= 1) return student_t_critical_value(confidence, degrees_of_freedom);
-  const double k = dimensions, rest = degrees_of_freedom - k + 1;
-  if (!(rest > 0)) return std::numeric_limits<double>::infinity();
-  // T² of k dimensions is k ν / (ν − k + 1) times an F of k and ν − k + 1 (Hotelling 1931).
-  const double above = boost::math::ibetac_inv(k / 2, rest / 2, 1 - confidence, Policy());
-  return std::sqrt(degrees_of_freedom * above / (1 - above));
-}
-
 double hotelling_p(double t, int dimensions, double degrees_of_freedom) {
   if (dimensions <= 1) return student_t_two_sided_p(t, degrees_of_freedom);
-  const double k = dimensions, rest = degrees_of_freedom - k + 1, square = t * t;
+  // T² of k dimensions is k ν / (ν − k + 1) times an F of k and ν − k + 1 (Hotelling 1931).
+  const double k = dimensions, rest = degrees_of_freedom - k + 1;
   if (!(rest > 0)) return 1;
-  return boost::math::ibetac(k / 2, rest / 2, square / (degrees_of_freedom + square), Policy());
+  return boost::math::ibeta(
+      rest / 2, k / 2, degrees_of_freedom / (degrees_of_freedom + t * t), Policy());
+}
+
+double hotelling_critical_value(double confidence, int dimensions, double degrees_of_freedom) {
+  if (dimensions <= 1) return student_t_critical_value(confidence, degrees_of_freedom);
+  // Halved until nothing lies between: Boost's inverse of the beta function gives up at an F of 4
+  // and 1 and tails below 1e-8.
+  const double tail = 1 - confidence;
+  const auto is_below = [&](double t) {
+    return hotelling_p(t, dimensions, degrees_of_freedom) > tail;
+  };
+  double low = 0, high = 1;
+  while (std::isfinite(high) && is_below(high)) {
+    low = high;
+    high *= 2;
+  }
+  if (std::isinf(high)) return high;
+  for (double middle = (low + high) / 2; low < middle && middle < high; middle = (low + high) / 2)
+    (is_below(middle) ? low : high) = middle;
+  return high;
 }
 
 double hedges_correction(double degrees_of_freedom) {

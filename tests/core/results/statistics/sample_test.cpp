@@ -347,5 +347,22 @@ TEST_CASE("rows of unequal weight tell less", "[statistics]") {
   CHECK(unequal.standard_error > 0.49);
 }
 
+TEST_CASE("Hotelling's T reaches as far as its probability says, at every confidence",
+          "[statistics]") {
+  for (int dimensions = 1; dimensions <= 12; ++dimensions) {
+    for (const double rest : {1.0, 2.0, 3.0, 7.5, 40.0}) {
+      const double degrees_of_freedom = dimensions - 1 + rest;
+      for (double tail = 0.5; tail > 1e-13; tail /= 3) {
+        const double confidence = 1 - tail;
+        const double t = hotelling_critical_value(confidence, dimensions, degrees_of_freedom);
+        INFO(dimensions << " dimensions, " << rest << " left, tail " << tail);
+        REQUIRE(hotelling_p(t, dimensions, degrees_of_freedom) ==
+                Approx(1 - confidence).epsilon(1e-6));
+      }
+    }
+  }
+  CHECK(std::isinf(hotelling_critical_value(0.95, 4, 3)));
+}
+
 }  // namespace
 }  // namespace forge::statistics
