@@ -532,6 +532,18 @@ std::vector<std::string> sweep_names(const project::Project& project) {
   return yaml_names(project.folder / "sweeps");
 }
 
+namespace {
+
+/// Which config comes at a place of a turn. There and back, so that a machine that gets slower
+/// makes no config look slower; and each time from the next two on, so that of several devices,
+/// which take the runs in this order, none always gets the same config.
+size_t place_in_turn(size_t turn, size_t place, size_t configs) {
+  const size_t at = turn % 2 == 0 ? place : configs - 1 - place;
+  return (at + turn / 2 * 2) % configs;
+}
+
+}  // namespace
+
 std::vector<CheckedRun> check_configs(const Context& context,
                                       const std::vector<SelectedConfig>& configs,
                                       const RunSelection& selection,
@@ -554,9 +566,7 @@ std::vector<CheckedRun> check_configs(const Context& context,
   std::map<std::string, std::string> labels;  // of what they compute
   for (size_t i = 0; i < most; ++i) {
     for (size_t place = 0; place < of_configs.size(); ++place) {
-      // There and back, so that a machine that gets slower makes no config look slower.
-      std::vector<CheckedRun>& of_config =
-          of_configs[i % 2 == 0 ? place : of_configs.size() - 1 - place];
+      std::vector<CheckedRun>& of_config = of_configs[place_in_turn(i, place, of_configs.size())];
       if (i >= of_config.size()) continue;
       CheckedRun& run = of_config[i];
       const auto [same, is_new] = labels.emplace(what_it_computes(run.resolved), run.label);
