@@ -12,10 +12,10 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
-#include "core/results/tables/completeness.h"
 #include "core/results/tables/pivot.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/sheet.h"
+#include "core/results/tables/turns.h"
 #include "core/run/queue/hosts.h"
 
 namespace forge::app {
@@ -129,7 +129,7 @@ std::string pareto_remark(const tables::Ablation& table,
   std::vector<const tables::AblationRow*> rows;
   for (const tables::AblationRow& row : table.rows)
     if (row.is_comparable()) rows.push_back(&row);
-  switch (tables::turns_of(rows)) {
+  switch (tables::turns_of(rows, table.busy)) {
     case tables::Turns::in_turn: return "";
     case tables::Turns::one_row_first: return "speeds measured in one order";
     case tables::Turns::one_after_another: break;

@@ -89,6 +89,7 @@ constexpr Table compared_tables[] = {
     {"train_metrics", "run_id", "the training metrics"},
     {"evaluations", "run_id", "the evaluations"},
     {"lost_evaluations", "run_id", "the evaluations of lost attempts"},
+    {"lost_train_metrics", "run_id", "the training metrics of lost attempts"},
     {"scores", "run_id", "the scores"},
     {"benchmarks", "id", "the measurement"},
 };

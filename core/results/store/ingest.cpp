@@ -56,6 +56,7 @@ std::vector<SQLite::Statement> deletions(SQLite::Database& database) {
                             "train_metrics",
                             "evaluations",
                             "lost_evaluations",
+                            "lost_train_metrics",
                             "scores"})
     statements.emplace_back(database, std::string("DELETE FROM ") + table + " WHERE run_id = ?");
   statements.emplace_back(database, "DELETE FROM runs WHERE id = ?");
@@ -108,10 +109,23 @@ class Ingester {
             database,
             "INSERT OR IGNORE INTO lost_evaluations (run_id, step, loss) "
             "SELECT run_id, step, loss FROM evaluations WHERE run_id = ? AND step > ?"),
+        // A window that began before step 2? is another one where it is trained anew.
+        keep_lost_windows_(
+            database,
+            "INSERT OR IGNORE INTO lost_train_metrics (run_id, step, loss) "
+            "SELECT run_id, step, CASE WHEN ?2 = 0 OR EXISTS (SELECT 1 FROM train_metrics AS "
+            "earlier WHERE earlier.run_id = lost.run_id AND earlier.step BETWEEN ?2 AND "
+            "lost.step - 1) THEN loss END "
+            "FROM train_metrics AS lost WHERE run_id = ?1 AND step > ?2"),
+        count_lost_windows_(database, "SELECT count(*) FROM lost_train_metrics WHERE run_id = ?"),
         count_redone_evaluations_(database,
                                   "SELECT count(*) FROM lost_evaluations JOIN evaluations "
                                   "USING (run_id, step) WHERE run_id = ? "
-                                  "AND lost_evaluations.loss IS NOT evaluations.loss") {
+                                  "AND lost_evaluations.loss IS NOT evaluations.loss"),
+        count_redone_windows_(database,
+                              "SELECT count(*) FROM lost_train_metrics JOIN train_metrics "
+                              "USING (run_id, step) WHERE run_id = ? "
+                              "AND lost_train_metrics.loss != train_metrics.loss") {
     for (const char* table : {"train_metrics", "evaluations", "scores"})
       delete_later_.emplace_back(
           database, std::string("DELETE FROM ") + table + " WHERE run_id = ? AND step > ?");
@@ -206,11 +220,7 @@ class Ingester {
   static constexpr int64_t most_lines = 20;
 
   void add_damaged_line(const run::RunFolder& folder, const run::ReadLine& line) {
-    count_problems_.reset();
-    count_problems_.bind(1, folder.id());
-    count_problems_.executeStep();
-    const int64_t known = count_problems_.getColumn(0).getInt64();
-    count_problems_.reset();
+    const int64_t known = count(count_problems_, folder.id());
     const std::string file = "'" + folder.events_file().string() + "'";
     if (known < most_lines) {
       add_problem(folder.id(),
@@ -304,7 +314,9 @@ class Ingester {
       }
       add_damaged_line(folder, line);
     }
-    run.redone_evaluations = redone_evaluations_of(run.id);
+    run.lost_windows = count(count_lost_windows_, run.id);
+    run.redone_losses =
+        count(count_redone_evaluations_, run.id) + count(count_redone_windows_, run.id);
     apply_times(lines, run);
   }
 
@@ -312,16 +324,17 @@ class Ingester {
   /// at which the earlier attempt died: what that said of them is about weights that are gone.
   void forget_later_steps(int64_t first_step, RunSummary& run) {
     execute(keep_lost_evaluations_, run.id, first_step);
+    execute(keep_lost_windows_, run.id, first_step);
     for (SQLite::Statement& statement : delete_later_) execute(statement, run.id, first_step);
     keep_values_up_to(first_step, run);
   }
 
-  int64_t redone_evaluations_of(const std::string& run_id) {
-    count_redone_evaluations_.reset();
-    count_redone_evaluations_.bind(1, run_id);
-    count_redone_evaluations_.executeStep();
-    const int64_t count = count_redone_evaluations_.getColumn(0).getInt64();
-    count_redone_evaluations_.reset();
+  static int64_t count(SQLite::Statement& statement, const std::string& run_id) {
+    statement.reset();
+    statement.bind(1, run_id);
+    statement.executeStep();
+    const int64_t count = statement.getColumn(0).getInt64();
+    statement.reset();
     return count;
   }
 
@@ -417,7 +430,10 @@ class Ingester {
   SQLite::Statement select_last_speed_;
   SQLite::Statement select_last_evaluation_;
   SQLite::Statement keep_lost_evaluations_;
+  SQLite::Statement keep_lost_windows_;
+  SQLite::Statement count_lost_windows_;
   SQLite::Statement count_redone_evaluations_;
+  SQLite::Statement count_redone_windows_;
   std::vector<SQLite::Statement> delete_later_;  ///< rows behind a step
 };
 

@@ -289,6 +289,7 @@ bool tells_loss(const run::StoredEvent& stored) {
 
 void apply(const run::StoredEvent& stored, RunSummary& run) {
   const bool is_own_start = stored.started && stored.attempt > 0;
+  if (is_own_start && !run.first_loss.empty()) ++run.resumptions;
   if (is_own_start && run.first_loss.empty() && is_before_year_10000(stored.time))
     run.begun = utc_timestamp(stored.time);
   if (run.first_loss.empty() && tells_loss(stored) && is_before_year_10000(stored.time))

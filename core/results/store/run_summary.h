@@ -72,8 +72,11 @@ struct RunSummary {
   int64_t diverged = 0;  ///< 1: failed, and the same run would again: run::RunStatus::diverged
   int64_t attempts = 0;
   int64_t failed_attempts = 0;
-  /// Evaluations that told another loss in an earlier attempt, whose weights were lost.
-  int64_t redone_evaluations = 0;
+  int64_t resumptions = 0;  ///< attempts that began after one had told a loss
+  /// Windows of training steps of which an attempt told the loss and the speed, and lost them.
+  int64_t lost_windows = 0;
+  /// Evaluations and such windows that told another loss before their weights were lost.
+  int64_t redone_losses = 0;
   int64_t step = 0;
   int64_t kept_step = 0;  ///< of its newest checkpoint, from which it goes on; 0: its start
   int64_t max_steps = 0;
@@ -157,7 +160,9 @@ void columns(Visitor& visit, Run& run) {
   visit.column("diverged", run.diverged);
   visit.column("attempts", run.attempts);
   visit.column("failed_attempts", run.failed_attempts);
-  visit.column("redone_evaluations", run.redone_evaluations);
+  visit.column("resumptions", run.resumptions);
+  visit.column("lost_windows", run.lost_windows);
+  visit.column("redone_losses", run.redone_losses);
   visit.column("step", run.step);
   visit.column("kept_step", run.kept_step);
   visit.column("max_steps", run.max_steps);

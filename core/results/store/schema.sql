@@ -47,7 +47,9 @@ CREATE TABLE runs (
   diverged              INTEGER NOT NULL,   -- 1: failed, since the numbers of training no longer made sense
   attempts              INTEGER NOT NULL,
   failed_attempts       INTEGER NOT NULL,   -- of them; the run was tried again by itself or by a command
-  redone_evaluations    INTEGER NOT NULL,   -- that told another loss in an earlier attempt, whose weights were lost
+  resumptions           INTEGER NOT NULL,   -- attempts that began after one had told a loss
+  lost_windows          INTEGER NOT NULL,   -- rows of lost_train_metrics
+  redone_losses         INTEGER NOT NULL,   -- evaluations and windows that told another loss in a lost attempt
   step                  INTEGER NOT NULL,
   kept_step             INTEGER NOT NULL,   -- of the newest checkpoint, from which it goes on; 0: none
   max_steps             INTEGER NOT NULL,
@@ -144,6 +146,14 @@ CREATE TABLE lost_evaluations (
   run_id TEXT NOT NULL,
   step   INTEGER NOT NULL,
   loss   REAL,
+  PRIMARY KEY (run_id, step)
+) STRICT, WITHOUT ROWID;
+
+-- Of each window of training steps the first loss.
+CREATE TABLE lost_train_metrics (
+  run_id TEXT NOT NULL,
+  step   INTEGER NOT NULL,
+  loss   REAL,            -- NULL: the window began before the step from which it was trained anew
   PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 

@@ -26,6 +26,7 @@
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/row_builder.h"
 #include "core/results/tables/run_times.h"
+#include "core/results/tables/turns.h"
 
 namespace forge::tables {
 namespace {
@@ -406,6 +407,7 @@ Ablation build_ablation(const TableSpec& declared,
         options.published ? options.published->find(row.spec.config) : nullptr;
     if (result) row.published = *result;
   }
+  ablation.busy = busy_times(runs, options);
   ablation.setup = describe_setup(completed);
   if (const std::string keys = first_of(differing_keys(completed, table)); !keys.empty())
     ablation.setup.push_back({"Rows differ in", keys, "rows differ in " + keys});

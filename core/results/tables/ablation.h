@@ -59,6 +59,7 @@ struct RunSet {
   std::string second_run;  ///< when that of its second seed was made: one seed says nothing
   /// When that was begun, which is earlier where it was imported; "": it was not.
   std::string second_begun = {};
+  std::string first_run = {};  ///< when that of its first seed was made
 };
 
 /// Sets of runs of a row's config, of which it shows one: of another it might have shown another
@@ -160,6 +161,9 @@ struct RunTimes {
   void add(const RunTimes& times);
 };
 
+/// When some run was trained, from and to, in seconds since 1970.
+using BusyTimes = std::vector<std::pair<double, double>>;
+
 /// A table with its metrics, ready to be written in any format.
 struct Ablation {
   TableSpec table;
@@ -168,6 +172,7 @@ struct Ablation {
   /// Runs that would stand in its rows, were they not archived or left out by the filter: by config
   /// and group. What the table declares counts, whatever of it is shown.
   std::map<std::pair<std::string, std::string>, RunTimes> hidden;
+  BusyTimes busy;                 ///< of the project's machines
   std::vector<SetupEntry> setup;  ///< empty without completed runs
   std::string profile;            ///< of the runs shown, else the one asked for; "": not known
   /// By config, what `forge run` must be told besides the profile, so that a missing run of it can
@@ -183,8 +188,8 @@ using Evaluations = std::function<std::vector<store::LossPoint>(const std::strin
 /// What a run's last evaluation found in each of its rows.
 using EvaluationRowsOf = std::function<store::EvaluationRows(const std::string& run_id)>;
 
-/// The config of a row as it resolves now, with a profile and on a device of that type; null where
-/// there is none.
+/// The config of a row as it resolves now, with a profile, "" for its own, and on a device of that
+/// type; null where there is none.
 using CurrentConfig = std::function<nlohmann::json(
     const std::string& config, const std::string& profile, const std::string& device_type)>;
 

@@ -485,7 +485,7 @@ JudgedClaim judge_claim(const ClaimSpec& claim, const Ablation& ablation) {
   const Look look = look_at(rows);
   if (look.is_chosen) {
     JudgedClaim judged = judge_as_shown(claim, ablation, statistics::default_confidence);
-    judged.reason = "the seeds that its rows have in common are not the first ones of each";
+    judged.reason = why_chosen(rows);
     judged.verdict = Verdict::not_decidable;
     judged.p.reset();
     return judged;

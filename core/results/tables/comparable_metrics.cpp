@@ -8,8 +8,8 @@
 #include "core/base/text.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/comparability.h"
-#include "core/results/tables/completeness.h"
 #include "core/results/tables/row_sample.h"
+#include "core/results/tables/turns.h"
 #include "core/run/identity.h"
 
 namespace forge::tables {
@@ -317,7 +317,7 @@ std::string why_row_not_tested(const MeasuredInTurn& measured,
     if (&other == &row || other.group != row.group) continue;
     if (!other.is_comparable() || other.runs.size() < 2)
       return what + other.spec.config + ", which the table declares, has no runs to compare" + way;
-    if (turns_of({&row, &other}) == Turns::one_after_another)
+    if (turns_of({&row, &other}, ablation.busy) == Turns::one_after_another)
       return what + "what changed on the machine between this row and " + other.spec.config +
              " is in each" + way;
   }
@@ -338,7 +338,7 @@ std::string why_rows_not_in_turn(const MeasuredInTurn& measured,
                                  const std::vector<const AblationRow*>& rows,
                                  const Ablation& ablation) {
   if (rows.size() == 1) return why_row_not_tested(measured, *rows.front(), ablation);
-  if (turns_of(rows) != Turns::one_after_another) return "";
+  if (turns_of(rows, ablation.busy) != Turns::one_after_another) return "";
   return std::string(measured.what) +
          " not measured in turn: what changed on the machine between the rows is in their "
          "difference (" +
@@ -349,9 +349,7 @@ std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,
                                    const Ablation& ablation) {
   for (const AblationRow* row : rows)
     if (was_loaded(*row)) return "of " + row->spec.config + ", " + load_text(*row);
-  for (const AblationRow* row : rows)
-    for (const AblationRow* other : rows)
-      if (const std::string why = why_other_places(*row, *other); !why.empty()) return why;
+  if (const std::string why = why_places_not_tested(rows); !why.empty()) return why;
   if (rows.size() == 1)
     if (const std::string why = why_other_places(*rows.front(), ablation); !why.empty()) return why;
   return why_rows_not_in_turn(speeds_in_turn, rows, ablation);
@@ -385,7 +383,8 @@ std::string why_budget_not_tested(const std::vector<RowMetric>& metrics, const A
   if (!is_of_time || !is_timed_by_runs(results::tokens_per_second_name, ablation.table)) return "";
   std::vector<const AblationRow*> rows;
   for (const AblationRow& row : ablation.rows) rows.push_back(&row);
-  const std::string why = why_repetitions_not_tested(rows);
+  std::string why = why_repetitions_not_tested(rows);
+  if (why.empty()) why = why_lost_speeds_not_tested(rows);
   return why.empty() ? "" : "the equal time depends on the speed of each row: " + why;
 }
 
@@ -399,12 +398,33 @@ std::string why_not_tested(const std::vector<RowMetric>& metrics, const Ablation
   if (!why_same.empty()) return why_same;
   const auto is_timed = [&](const std::string& metric) { return is_timed_by_runs(metric, table); };
   const auto is_drawn = [&](const std::string& metric) { return is_drawn_anew(metric, table); };
+  const auto is_of_machine = [&](const std::string& metric) {
+    return is_timed(metric) || is_memory(metric);
+  };
   std::string why = why_timings_not_tested(rows_with(metrics, is_timed), ablation);
   // What a process holds depends on what else the machine was given to do.
   if (why.empty())
     why = why_rows_not_in_turn(memory_in_turn, rows_with(metrics, is_memory), ablation);
+  if (why.empty()) why = why_lost_speeds_not_tested(rows_with(metrics, is_of_machine));
   if (why.empty()) why = why_new_values_not_tested(metrics);
   return why.empty() ? why_repetitions_not_tested(rows_with(metrics, is_drawn)) : why;
+}
+
+std::string why_places_not_tested(const std::vector<const AblationRow*>& rows) {
+  for (const AblationRow* row : rows)
+    for (const AblationRow* other : rows)
+      if (const std::string why = why_other_places(*row, *other); !why.empty()) return why;
+  return "";
+}
+
+std::string why_lost_speeds_not_tested(const std::vector<const AblationRow*>& rows) {
+  for (const AblationRow* row : rows)
+    for (const store::RunSummary& run : row->runs)
+      if (run.lost_windows > 0)
+        return "run " + run.id +
+               " was trained anew from an earlier step, after its speed there was told: which of "
+               "the two counts may have been chosen ('forge bench' measures speeds)";
+  return "";
 }
 
 std::string why_repetitions_not_tested(const std::vector<const AblationRow*>& rows) {

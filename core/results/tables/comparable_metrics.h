@@ -57,6 +57,14 @@ std::string why_measured_otherwise(const std::vector<RowMetric>& metrics, const 
 /// baseline's beside them.
 std::string why_not_tested(const std::vector<RowMetric>& metrics, const Ablation& ablation);
 
+/// A device trained more runs of one of these rows than of another, by more than chance explains.
+/// "" if none did, or devices are not known.
+std::string why_places_not_tested(const std::vector<const AblationRow*>& rows);
+
+/// A run that the rows show lost steps whose speed it had told, and trained them anew: who stops
+/// slow runs chooses. "" if none did.
+std::string why_lost_speeds_not_tested(const std::vector<const AblationRow*>& rows);
+
 /// Runs that the rows show repeat older ones, under their own names or others: the losses are the
 /// same, speeds and losses within a curve are drawn anew, so that who made them could choose. "" if
 /// none does.

@@ -8,7 +8,6 @@
 #include <string>
 #include <tuple>
 
-#include "core/base/clock.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/metrics.h"
@@ -19,8 +18,10 @@
 #include "core/results/tables/comparable_metrics.h"
 #include "core/results/tables/other_budgets.h"
 #include "core/results/tables/other_sets.h"
+#include "core/results/tables/row_comparison.h"
 #include "core/results/tables/run_times.h"
 #include "core/results/tables/table_design.h"
+#include "core/results/tables/turns.h"
 
 namespace forge::tables {
 
@@ -347,134 +348,15 @@ void check_completeness(const TableSpec& table,
 
 namespace {
 
-/// Whole seconds of a run's time; none where its files say something else.
-std::optional<double> seconds_of(const std::string& time) { return time_from(time.substr(0, 19)); }
-
-/// A break that is no longer than any run took, or than a person needs for the next command.
-double usual_break(const AblationRow& a, const AblationRow& b) {
-  double seconds = 600;
-  for (const AblationRow* row : {&a, &b})
-    for (const store::RunSummary& run : row->runs)
-      seconds = std::max(seconds, run.metric(results::wall_seconds_name).value_or(0));
-  return seconds;
-}
-
-/// Whether the run went on after such a break, or with what another one had begun: then most of it
-/// may be of another time than its beginning.
-bool was_interrupted(const store::RunSummary& run, double usual) {
-  const std::optional<double> begin = seconds_of(begun_at(run)), end = seconds_of(run.updated);
-  const double trained = run.metric(results::wall_seconds_name).value_or(0);
-  if (run.continued != 0) return true;
-  return run.attempts > 1 && begin && end && *end - *begin - trained > usual;
-}
-
-/// When most of the run was trained from: of one that went on soon, so long before its end as it
-/// trained. UTC.
-std::string trained_from(const store::RunSummary& run, double usual) {
-  const std::optional<double> end = seconds_of(run.updated);
-  const std::optional<double> trained = run.metric(results::wall_seconds_name);
-  if (run.attempts < 2 || was_interrupted(run, usual) || !end || !trained) return begun_at(run);
-  return std::max(begun_at(run), utc_timestamp(*end - *trained));
-}
-
-/// Whether so long lies between the end of a run and the beginning of the next one that the machine
-/// may be another: more than `usual` seconds.
-bool is_long_break(const store::RunSummary& before, const store::RunSummary& next, double usual) {
-  const std::optional<double> end = seconds_of(before.updated),
-                              begin = seconds_of(trained_from(next, usual));
-  return end && begin && *begin - *end > usual;
-}
-
-std::vector<const store::RunSummary*> in_order(const AblationRow& row, double usual) {
-  std::vector<const store::RunSummary*> runs;
-  for (const store::RunSummary& run : row.runs) runs.push_back(&run);
-  std::stable_sort(runs.begin(), runs.end(), [&](const auto* a, const auto* b) {
-    return trained_from(*a, usual) < trained_from(*b, usual);
-  });
-  return runs;
-}
-
-/// Whether one of the runs was made soon after the other, or both at once.
-bool are_neighbours(const store::RunSummary& a, const store::RunSummary& b, double usual) {
-  const bool is_first = trained_from(a, usual) <= trained_from(b, usual);
-  return !was_interrupted(a, usual) && !was_interrupted(b, usual) &&
-         !is_long_break(is_first ? a : b, is_first ? b : a, usual);
-}
-
-/// The runs of two rows in the order in which they were begun.
-struct RunsOfTwo {
-  using Runs = std::vector<const store::RunSummary*>;
-  double usual;  ///< break between them, seconds
-  Runs own, others;
-  double at_once;  ///< runs that begin within so many seconds do so at once
-
-  RunsOfTwo(const AblationRow& a, const AblationRow& b)
-      : usual(usual_break(a, b)),
-        own(in_order(a, usual)),
-        others(in_order(b, usual)),
-        at_once(usual) {
-    for (const Runs* runs : {&own, &others})
-      for (const store::RunSummary* run : *runs)
-        at_once = std::min(at_once, run->metric(results::wall_seconds_name).value_or(0) / 10);
-  }
-
-  bool is_behind(const store::RunSummary& run, const store::RunSummary& next) const {
-    const std::string own = trained_from(run, usual), other = trained_from(next, usual);
-    if (own <= other) return false;
-    const auto later = seconds_of(own), earlier = seconds_of(other);
-    return !later || !earlier || *later - *earlier > at_once;
-  }
-
-  /// Whether the first row began a run before the other one began that of the turn before.
-  bool is_ahead(const Runs& first, const Runs& second) const {
-    for (size_t i = 1; i < first.size(); ++i)
-      if (i > second.size() || is_behind(*second[i - 1], *first[i])) return true;
-    return false;
-  }
-
-  Turns turns() const {
-    if (is_ahead(own, others) || is_ahead(others, own)) return Turns::one_after_another;
-    const size_t pairs = std::min(own.size(), others.size());
-    size_t apart = std::max(own.size(), others.size()) - pairs;
-    int64_t own_first = 0;
-    for (size_t i = 0; i < pairs; ++i) {
-      const std::string begun = trained_from(*own[i], usual),
-                        other = trained_from(*others[i], usual);
-      apart += !are_neighbours(*own[i], *others[i], usual);
-      own_first += begun < other ? 1 : begun > other ? -1 : 0;
-    }
-    // A single one is an outlier that the interval has in it: t is 1 by it alone.
-    if (apart > 1) return Turns::one_after_another;
-    return std::abs(own_first) > 1 ? Turns::one_row_first : Turns::in_turn;
-  }
-};
-
-}  // namespace
-
-Turns turns_of(const std::vector<const AblationRow*>& rows) {
-  Turns turns = Turns::in_turn;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const AblationRow &a = *rows[j], &b = *rows[i];
-      if (a.group != b.group || a.runs.size() < 2 || b.runs.size() < 2) continue;
-      turns = std::max(turns, RunsOfTwo(a, b).turns());
-    }
-  }
-  return turns;
-}
-
-namespace {
-
 /// Whether as many seeds were trained as were planned before anything could be compared.
 SetupEntry describe_plan(const Ablation& ablation) {
   constexpr size_t most = std::numeric_limits<size_t>::max();
-  size_t fewest_seeds = most, most_seeds = 0, fewest_planned = most, most_planned = 0;
+  size_t most_seeds = 0, fewest_planned = most, most_planned = 0;
   size_t unfinished = 0;
   bool is_short = false;
   for (const AblationRow& row : ablation.rows) {
     if (!row.is_comparable() || row.runs.size() < 2) continue;
     unfinished += row.sets.unfinished;
-    fewest_seeds = std::min(fewest_seeds, row.runs.size());
     most_seeds = std::max(most_seeds, row.runs.size());
     fewest_planned = std::min(fewest_planned, row.planned_seeds);
     most_planned = std::max(most_planned, row.planned_seeds);
@@ -500,7 +382,10 @@ SetupEntry describe_plan(const Ablation& ablation) {
     return {"Plan",
             "interim: " + planned + " seeds were planned, and not all rows have them yet",
             "interim: " + planned + " seeds planned"};
-  if (most_seeds > most_planned || fewest_seeds > fewest_planned)
+  const auto comparisons = comparisons_of(ablation);
+  if (std::any_of(comparisons.begin(), comparisons.end(), [](const auto& rows) {
+        return look_at(rows).is_beyond_plan;
+      }))
     return {"Plan",
             "reopened: " + planned +
                 " seeds were planned, and others were added when these were known; differences "
@@ -590,21 +475,25 @@ SetupEntry describe_speeds(const Ablation& ablation) {
     if (row.is_comparable()) rows.push_back(&row);
   if (const std::string why = why_repetitions_not_tested(rows); !why.empty())
     return {"Speed", why, "speeds of repeated runs not tested"};
-  switch (turns_of(rows)) {
-    case Turns::in_turn: return {};
-    case Turns::one_row_first:
-      return {"Speed",
-              "a row's run came before another's in nearly every turn: what changes steadily on "
-              "the machine is in the differences of speeds, and in no interval",
-              "speeds measured in one order"};
-    case Turns::one_after_another: break;
-  }
-  return {
-      "Speed",
-      "the runs of a row were made one after another, not in turn with those of other rows: what "
-      "changed on the machine meanwhile is in the differences of speeds, and in no interval "
-      "('forge bench' measures in turn, and tables show it with tokens_per_second: benchmark)",
-      "speeds not measured in turn"};
+  if (const std::string why = why_lost_speeds_not_tested(rows); !why.empty())
+    return {"Speed", why, "speeds of runs trained anew not tested"};
+  const Turns turns = turns_of(rows, ablation.busy);
+  if (turns == Turns::one_after_another)
+    return {"Speed",
+            "the runs of a row were made one after another, not in turn with those of other rows: "
+            "what changed on the machine meanwhile is in the differences of speeds, and in no "
+            "interval ('forge bench' measures in turn, and tables show it with "
+            "tokens_per_second: benchmark)",
+            "speeds not measured in turn"};
+  for (const auto& compared : comparisons_of(ablation))
+    if (const std::string why = why_places_not_tested(compared); !why.empty())
+      return {"Speed", why, "speeds of other devices not tested"};
+  if (turns == Turns::one_row_first)
+    return {"Speed",
+            "a row's run came before another's in nearly every turn: what changes steadily on the "
+            "machine is in the differences of speeds, and in no interval",
+            "speeds measured in one order"};
+  return {};
 }
 
 /// Runs that were repeated until they completed are the better ones if what made them fail was
@@ -614,7 +503,7 @@ SetupEntry describe_repeated(const Ablation& ablation) {
   for (const AblationRow& row : ablation.rows) {
     for (const store::RunSummary& run : row.runs) {
       if (run.failed_attempts > 0 || row.repeated.count(run.seed) > 0) ++repeated;
-      if (run.redone_evaluations > 0) ++redone;
+      if (run.redone_losses > 0) ++redone;
     }
     runs += row.runs.size();
   }

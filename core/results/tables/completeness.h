@@ -24,20 +24,6 @@ void check_completeness(const TableSpec& table,
                         const store::ConfiguredRun* shown,
                         AblationRow& row);
 
-/// In which order the runs of rows were made. What changes on a machine from hour to hour is no
-/// noise between seeds: it lies between rows that were not trained in turn. Two rows were if the
-/// first run of one was made soon before or after the first of the other, the second beside the
-/// second and so on, whatever their seeds, and neither row began a run while the other one lacked
-/// two. One pair may be no neighbours, or one run the only one of its pair, as while a command runs
-/// or where it was stopped in the middle of a turn.
-enum class Turns {
-  in_turn,
-  one_row_first,      ///< in turn, but nearly every run of one came before that of another
-  one_after_another,  ///< not all runs of two rows in turn
-};
-/// The worst of any two rows of one group with two runs or more.
-Turns turns_of(const std::vector<const AblationRow*>& rows);
-
 /// Of the plan, of the table itself, and of repeated runs: what the line above the table says.
 std::vector<SetupEntry> describe_history(const TableSpec& declared, const Ablation& ablation);
 

@@ -146,6 +146,7 @@ Json statistics_json(const Cell& cell) {
         {"effect_size", value_or_null(difference.effect_size)}};
   }
   json["standing"] = name_of(cell.standing);
+  json["why_not_tested"] = cell.why_not_tested;
   json["best"] = cell.best;
   if (cell.noise) json["noise"] = *cell.noise;
   return json;

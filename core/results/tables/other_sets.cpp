@@ -11,6 +11,7 @@
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/repetitions.h"
+#include "core/results/tables/row_comparison.h"
 #include "core/results/tables/run_times.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
@@ -176,11 +177,11 @@ const std::string& time_of(const store::RunSummary& run,
   return chooses_anew ? clock(run) : std::min(clock(run), clock(first));
 }
 
-/// That of the run of the second seed.
-std::string second_time_of(const Runs& runs,
-                           Clock clock,
-                           const FirstRuns& repetitions,
-                           const std::optional<BestOfSpec>& best_of) {
+/// Those of the runs of each seed, in order.
+std::vector<std::string> times_of_seeds(const Runs& runs,
+                                        Clock clock,
+                                        const FirstRuns& repetitions,
+                                        const std::optional<BestOfSpec>& best_of) {
   std::map<int64_t, std::string> first_of_seed;
   for (const ConfiguredRun* run : runs) {
     if (!tells(*run)) continue;
@@ -191,17 +192,20 @@ std::string second_time_of(const Runs& runs,
   std::vector<std::string> times;
   for (const auto& [seed, time] : first_of_seed) times.push_back(time);
   std::sort(times.begin(), times.end());
-  return times.size() < 2 ? "" : times[1];
+  return times;
 }
 
 RunSet set_of(std::string conditions,
               const Runs& runs,
               const FirstRuns& repetitions = {},
               const std::optional<BestOfSpec>& best_of = {}) {
-  const auto second_of = [&](Clock clock) {
-    return second_time_of(runs, clock, repetitions, best_of);
+  const auto times_by = [&](Clock clock) {
+    std::vector<std::string> times = times_of_seeds(runs, clock, repetitions, best_of);
+    times.resize(std::max<size_t>(2, times.size()));  // "" where there is none
+    return times;
   };
-  return {std::move(conditions), second_of(made_at), second_of(begun_at)};
+  const std::vector<std::string> made = times_by(made_at);
+  return {std::move(conditions), made[1], times_by(begun_at)[1], made[0]};
 }
 
 const std::string& begun(const RunSet& set) {
@@ -528,19 +532,6 @@ std::set<std::string> tables_declared_together(const std::vector<const AblationR
   return tables;
 }
 
-/// The rows of each comparison with the baseline; without such, each row by itself.
-std::vector<std::vector<const AblationRow*>> comparisons_of(const Ablation& ablation) {
-  std::vector<std::vector<const AblationRow*>> comparisons, alone;
-  for (const AblationRow& row : ablation.rows) {
-    if (!row.is_comparable() || row.runs.size() < 2) continue;
-    alone.push_back({&row});
-    const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
-    if (baseline && baseline != &row && baseline->is_comparable())
-      comparisons.push_back({&row, baseline});
-  }
-  return comparisons.empty() ? alone : comparisons;
-}
-
 /// "Canon-A", in a table with rows by a key "Canon-A (0.001)".
 std::string name_of(const AblationRow& row) {
   return row.group.empty() ? row.spec.name : row.spec.name + " (" + row.group + ")";
@@ -607,10 +598,11 @@ void count_other_sets(const MadeRuns& made,
       const std::set<int64_t> telling = telling_seeds(set, row);
       if (shows_one_of(row, set) || telling.empty() || tuning.has_tried(set, own->second, telling))
         continue;
-      // Rows of several values that were run together are tested together.
+      // Rows of several values that were run together are tested together, also by a command that
+      // gives each seed to all of them: each was begun before two seeds of another were known.
       const bool has_row = has_own_row(set, row, ablation);
       if (has_row
-              ? !were_known_at(row.sets.shown.second_run, set, std::min<size_t>(2, telling.size()))
+              ? !were_known_at(row.sets.shown.first_run, set, std::min<size_t>(2, telling.size()))
               : is_shown_by_another(set, row, ablation))
         continue;
       RunSet other = set_of(conditions_text(set, ablation.table), set.runs);

@@ -49,6 +49,18 @@ std::optional<double> noise_around(const Cell& baseline, const std::vector<const
          std::sqrt(1 + 1 / static_cast<double>(baseline.summary.n));
 }
 
+/// Why values of rows that are comparable tell no difference of theirs.
+std::string why_no_difference(const AblationRow& row,
+                              const AblationRow& other,
+                              const std::string& metric) {
+  if (!is_finite(row, metric) || !is_finite(other, metric))
+    return "a seed diverged, or has no value: the others are the better part";
+  if (look_at({&row, &other}).is_chosen) return why_chosen({&row, &other});
+  return "the values do not vary between the seeds, or less than they are rounded: nothing says "
+         "how "
+         "much chance does";
+}
+
 /// Fills in what the rows of one division say against its baseline.
 class RowComparison {
  public:
@@ -73,12 +85,16 @@ class RowComparison {
         continue;
       }
       cell.paired = have_same_seeds(ablation_.rows[i], reference);
+      const std::string why_not = why_untested(ablation_.rows[i], reference);
       const auto found = tested_difference(ablation_.rows[i], reference);
       const bool is_one_seed = std::min(cell.summary.n, cells_[baseline].summary.n) < 2;
       cell.standing = is_one_seed ? Standing::one_seed
                       : found     ? Standing::tie
                                   : Standing::not_tested;
       if (is_one_seed) cell.noise = noise_around(cells_[baseline], sampled);
+      if (cell.standing == Standing::not_tested && is_tested_column(metric_, ablation_.table))
+        cell.why_not_tested =
+            why_not.empty() ? why_no_difference(ablation_.rows[i], reference, metric_) : why_not;
       if (!found) continue;
       cell.difference = found->difference;
       cell.paired = found->paired;
@@ -89,11 +105,15 @@ class RowComparison {
   }
 
  private:
-  /// None of what says nothing of the rows, as in a claim about them.
+  /// As in a claim about the rows.
+  std::string why_untested(const AblationRow& row, const AblationRow& other) const {
+    return why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_);
+  }
+
+  /// None of what says nothing of the rows.
   std::optional<RowDifference> tested_difference(const AblationRow& row,
                                                  const AblationRow& other) const {
-    if (!is_tested_column(metric_, ablation_.table) ||
-        !why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_).empty())
+    if (!is_tested_column(metric_, ablation_.table) || !why_untested(row, other).empty())
       return std::nullopt;
     return difference_between(row, other, metric_);
   }
@@ -223,13 +243,21 @@ Look look_at(const std::vector<const AblationRow*>& rows) {
       rows.begin(), rows.end(), [&](const AblationRow* row) { return are_first_of(*row, common); });
   // Each run beyond the plan makes another look: they are counted over all rows.
   if (is_planned && !is_short) {
+    if (are_first && common.size() >= most_planned) {
+      const size_t beyond = common.size() - most_planned;  // seeds of every row
+      return {common,
+              statistics::look_factor(most_planned + beyond * rows.size(), most_planned),
+              false,
+              beyond > 0};
+    }
     const double factor = statistics::look_factor(most_planned + seeds - planned, most_planned);
+    const bool is_beyond_plan = seeds > planned;
     // Seeds that nearly all rows have make the rows dependent, which Welch's test does not know.
     const bool are_most = std::all_of(rows.begin(), rows.end(), [&](const AblationRow* row) {
       return 4 * common.size() >= 3 * row->runs.size();
     });
-    if (common.size() >= 2 && are_most && are_first) return {common, factor};
-    return {std::nullopt, factor};
+    if (common.size() >= 2 && are_most && are_first) return {common, factor, false, is_beyond_plan};
+    return {std::nullopt, factor, false, is_beyond_plan};
   }
   if (common.size() >= 2 && !are_first) return {std::nullopt, 1, true};
   if (common.size() >= 2)
@@ -241,6 +269,34 @@ Look look_at(const std::vector<const AblationRow*>& rows) {
   // Rows of other seeds are tested as they are, anew with each run.
   const size_t looks = seeds - 2 * (rows.size() - 1);
   return {std::nullopt, statistics::look_factor(looks, is_planned ? planned : 0)};
+}
+
+std::string why_chosen(const std::vector<const AblationRow*>& rows) {
+  std::vector<std::string> lacking;
+  for (const AblationRow* row : rows) {
+    std::vector<std::string> seeds = seeds_in_order(*row);
+    // Those behind the last one that it has are still to come.
+    const auto has = [&](const std::string& seed) {
+      return shown_of_seed(*row, std::stoll(seed)) != nullptr;
+    };
+    while (!seeds.empty() && !has(seeds.back())) seeds.pop_back();
+    seeds.erase(std::remove_if(seeds.begin(), seeds.end(), has), seeds.end());
+    if (!seeds.empty()) lacking.push_back(row->spec.config + " lacks " + join(seeds, ", "));
+  }
+  return "the seeds that its rows have in common are not the first ones of each" +
+         std::string(lacking.empty() ? "" : ": ") + join(lacking, "; ");
+}
+
+std::vector<std::vector<const AblationRow*>> comparisons_of(const Ablation& ablation) {
+  std::vector<std::vector<const AblationRow*>> comparisons, alone;
+  for (const AblationRow& row : ablation.rows) {
+    if (!row.is_comparable() || row.runs.size() < 2) continue;
+    alone.push_back({&row});
+    const AblationRow* const baseline = find_row(ablation, ablation.table.baseline, row.group);
+    if (baseline && baseline != &row && baseline->is_comparable())
+      comparisons.push_back({&row, baseline});
+  }
+  return comparisons.empty() ? alone : comparisons;
 }
 
 bool is_finite(const AblationRow& row, const std::string& metric) {

@@ -38,7 +38,8 @@ struct Cell {
   std::optional<double> p;       ///< of the difference, over all that the table tests (verdicts.h)
   std::optional<double> best_p;  ///< of not being better than every other comparable row; the same
   Standing standing = Standing::not_comparable;
-  bool best = false;  ///< significantly better than every other comparable row
+  std::string why_not_tested;  ///< of Standing::not_tested, where the metric is tested at all
+  bool best = false;           ///< significantly better than every other comparable row
   /// For a single value: the smallest difference from the baseline's mean that would be significant
   /// if the values scattered as those of the rows with several seeds.
   std::optional<double> noise;
@@ -52,15 +53,24 @@ bool have_same_seeds(const AblationRow& a, const AblationRow& b);
 
 /// How far the seeds of rows are, if rows are tested with each other whenever a run completes.
 struct Look {
-  /// The seeds that count. None: all. Before every row has the seeds that were planned, or where
-  /// nobody planned, those that all rows have: so a test sees each number of seeds once only.
+  /// The seeds that count: those that all rows have, where these are the planned ones or more,
+  /// before every row has those, or where nobody planned. So a test sees each number of seeds once
+  /// only, and what one row has beyond the others changes nothing. None: all.
   std::optional<std::set<int64_t>> seeds;
   double factor = 1;  ///< of p, see statistics::look_factor; 1 where there is nothing to test
   /// The seeds that all rows have are not the first ones of each: they may have been chosen when
   /// the others' results were known. Nothing is tested.
   bool is_chosen = false;
+  bool is_beyond_plan = false;  ///< of seeds or runs that were added to those planned
 };
 Look look_at(const std::vector<const AblationRow*>& rows);
+
+/// "the seeds that train_a and train_b have in common are not the first ones of each: train_b lacks
+/// 9, 10, 11", of a look that is_chosen.
+std::string why_chosen(const std::vector<const AblationRow*>& rows);
+
+/// The rows of each comparison with the baseline; without such, each row by itself.
+std::vector<std::vector<const AblationRow*>> comparisons_of(const Ablation& ablation);
 
 /// Whether each of the row's runs has a finite value of the metric, or none has one. Of a row of
 /// which a seed diverged fewer seeds say nothing: what remains is the better part.

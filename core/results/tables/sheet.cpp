@@ -358,6 +358,11 @@ std::string noise_note(const Cell& cell, const ColumnSpec& column, const Ablatio
          table_command(ablation) + " --seeds 3'";
 }
 
+/// Why a difference is marked "?"; "" if it is not.
+std::string untested_note(const Cell& cell) {
+  return cell.why_not_tested.empty() ? "" : "not tested: " + cell.why_not_tested;
+}
+
 /// That the difference, or what is said of it, is not that of the means shown; "" if it is.
 std::string common_seeds_note(const Cell& cell,
                               const AblationRow& row,
@@ -423,6 +428,8 @@ std::vector<SheetCell> row_cells(size_t index,
     if (is_quality(column))
       cell.text += mark_of(noise_note(cells_of_metric.at(column.metric)[index], column, ablation),
                            footnotes);
+    if (column.kind == ColumnKind::difference)
+      cell.text += mark_of(untested_note(cells_of_metric.at(column.metric)[index]), footnotes);
     if (metric_of(column))
       cell.text += mark_of(
           common_seeds_note(cells_of_metric.at(column.metric)[index], row, column, ablation),

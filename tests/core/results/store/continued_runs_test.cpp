@@ -137,8 +137,8 @@ TEST_CASE("evaluations that a base told anew count for the run that continues it
   }
   const run::RunFolder longer = make_unstarted_run(place.runs, made("longer"));
   write_file_atomic(longer.events_file(), run::copied_events({"", base.events_file(), 20, 2}));
-  CHECK(summary_of(place, base).redone_evaluations == 1);
-  CHECK(summary_of(place, longer).redone_evaluations == 1);
+  CHECK(summary_of(place, base).redone_losses == 1);
+  CHECK(summary_of(place, longer).redone_losses == 1);
 }
 
 TEST_CASE("the load is known of an attempt whose supervisor was killed", "[store]") {

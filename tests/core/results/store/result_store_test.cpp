@@ -155,7 +155,9 @@ TEST_CASE("a resumed run forgets the steps that it repeats", "[store]") {
   const RunSummary summary = place.store.run(run.id).value();
   REQUIRE(summary.attempts == 2);
   REQUIRE(summary.failed_attempts == 1);
-  REQUIRE(summary.redone_evaluations == 0);
+  REQUIRE(summary.resumptions == 1);
+  REQUIRE(summary.lost_windows == 2);
+  REQUIRE(summary.redone_losses == 1);
   REQUIRE(summary.status == run::RunState::running);
   REQUIRE(summary.failure_reason.empty());
   REQUIRE_FALSE(summary.exit_status.has_value());
@@ -211,12 +213,42 @@ TEST_CASE("an evaluation that an earlier attempt told with another loss is count
     append_event(folder, worker::Evaluation{20, at_20, 100, 1}, attempt);
     append_event(folder, worker::Evaluation{30, at_30, 100, 1}, attempt);
     place.store.sync(place.runs);
-    return place.store.run(run.id).value().redone_evaluations;
+    return place.store.run(run.id).value().redone_losses;
   };
   CHECK(redone_by(2, 2.0, 3.0) == 0);  // as a device that computes the same bits tells it
   CHECK(redone_by(3, 2.0, 2.9) == 1);
   CHECK(redone_by(4, 1.9, 2.8) == 2);
   CHECK(redone_by(5, 1.9, 3.0) == 1);  // the first loss counts
+}
+
+TEST_CASE("training that an attempt told and lost is counted, and what it told otherwise",
+          "[store]") {
+  Workplace place;
+  const MadeRun run = made("x");
+  const run::RunFolder folder = make_unstarted_run(place.runs, run);
+  const FileLock lock = FileLock::acquire(folder.lock_file());
+  const auto train =
+      [&](int attempt, int64_t from, const std::vector<std::pair<int, double>>& told) {
+        append_attempt(folder, attempt);
+        append_event(folder, worker::Started{4434176, from, 60, 1024}, attempt);
+        for (const auto& [step, loss] : told) {
+          worker::TrainMetrics metrics = metrics_at(step);
+          metrics.loss = loss;
+          append_event(folder, metrics, attempt);
+        }
+        place.store.sync(place.runs);
+        return place.store.run(run.id).value();
+      };
+  const auto counts = [](const RunSummary& summary) {
+    return std::vector<int64_t>{summary.resumptions, summary.lost_windows, summary.redone_losses};
+  };
+  using Counts = std::vector<int64_t>;
+  CHECK(counts(train(1, 0, {{10, 4.0}, {20, 3.5}, {30, 3.0}})) == Counts{0, 0, 0});
+  CHECK(counts(train(2, 0, {{10, 4.0}, {20, 3.5}})) == Counts{1, 3, 0});  // the same bits
+  CHECK(counts(train(3, 0, {{10, 4.0}, {20, 3.4}, {30, 2.9}, {40, 2.5}})) == Counts{2, 3, 2});
+  // The window that ends with 40 began within the checkpoint at 35, or does so now.
+  CHECK(counts(train(4, 35, {{40, 2.6}, {50, 2.0}})) == Counts{3, 4, 2});
+  CHECK(counts(train(5, 40, {{50, 2.0}})) == Counts{4, 5, 2});
 }
 
 /// The run as the store knows it, and as one that reads all of its log at once does.

@@ -1,7 +1,6 @@
 #include "core/results/tables/completeness.h"
 
 #include <functional>
-#include <map>
 #include <set>
 #include <string>
 
@@ -51,6 +50,31 @@ TEST_CASE("the plan of a row is that of its second seed", "[report][plan]") {
   CHECK(more.rows[0].planned_seeds == 3);
   CHECK(plan_of(more) == "reopened: 3 seeds planned");
   CHECK(plan_of(table_of_plans({{1}})) == "");
+}
+
+TEST_CASE("seeds that the baseline alone has beyond the plan change nothing", "[report][plan]") {
+  Lab lab;
+  const auto make = [&](const char* config, int day, std::vector<int64_t> seeds) {
+    for (const int64_t seed : seeds) {
+      MadeRun run = Lab::run(config, day);
+      run.id = config + std::string("-") + std::to_string(seed);
+      run.experiment.seed = static_cast<uint64_t>(seed);
+      run.planned_seeds = seeds;
+      make_completed_run(
+          lab.runs,
+          run,
+          {3 + 0.01 * double(seed * seed) + (config[0] == 'l' ? 1 + 0.1 * double(seed % 3) : 0)});
+    }
+  };
+  make("llama", 10, {1, 2, 3, 4, 5});
+  make("canon_a", 10, {1, 2, 3, 4, 5});
+  const auto p_of = [&] { return cells_of(lab.table(), "eval_loss").at(1).p.value(); };
+  const double planned = p_of();
+  make("llama", 12, {6, 7, 8, 9, 10});  // for another table
+  CHECK(plan_of(lab.table()) == "as planned");
+  CHECK(p_of() == planned);
+  make("canon_a", 13, {6});
+  CHECK(plan_of(lab.table()) == "reopened: 5 seeds planned");
 }
 
 TEST_CASE("a plan that waited until seeds were known is no plan of them", "[report][plan]") {
@@ -127,272 +151,6 @@ TEST_CASE("a plan is not carried out by other seeds than its own", "[report][pla
   CHECK(lab.table().rows[0].planned_seeds == 4);
   CHECK(lab.table().rows[0].missing_seeds == 2);
   CHECK(plan_of(lab.table()) == "interim: 4 seeds planned");
-}
-
-/// The letters are the configs of the runs in their order, each with its next seed, one behind the
-/// other.
-void train_in_order(const Lab& lab, const std::string& order) {
-  double begun = time_of_day(20);
-  std::map<char, int> seeds;
-  for (const char letter : order) {
-    const bool is_baseline = letter == 'a';
-    const int seed = ++seeds[letter];
-    MadeRun run = Lab::run(is_baseline ? "llama" : "canon_a", 20);
-    run.created = utc_timestamp(begun);
-    run.id = letter + std::to_string(seed);
-    run.experiment.seed = static_cast<uint64_t>(seed);
-    run.planned_seeds = {1, 2, 3, 4};
-    const double speed = is_baseline ? 4000 + 1.3 * seed : 5000 + 1.7 * seed;
-    const run::RunFolder folder =
-        make_completed_run(lab.runs, run, {3 + 0.01 * seed + is_baseline, speed});
-    set_times(folder, begun + 10, begun + 75);
-    begun += 80;
-  }
-}
-
-/// What the table says of the speeds of runs that were begun and ended in these minutes.
-struct Minutes {
-  int begun, ended;
-};
-std::string speeds_of(const std::string& order,
-                      const std::vector<Minutes>& times,
-                      const std::function<void(store::RunSummary&)>& change = {}) {
-  Lab lab;
-  train_in_order(lab, order);
-  std::vector<store::ConfiguredRun> runs = lab.read();
-  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
-    return a.summary.created < b.summary.created;
-  });
-  for (size_t i = 0; i < runs.size(); ++i) {
-    store::RunSummary& run = runs[i].summary;
-    run.begun = utc_timestamp(time_of_day(21) + 60 * times.at(i).begun);
-    run.updated = utc_timestamp(time_of_day(21) + 60 * times.at(i).ended);
-    if (change) change(run);
-  }
-  return setup_of(build_ablation(small_table(), runs), "Speed");
-}
-
-/// Runs of nine minutes, one behind the other, and a day between those that a bar divides.
-std::string speeds_with_breaks(const std::string& order,
-                               const std::function<void(store::RunSummary&)>& change = {}) {
-  std::string letters;
-  std::vector<Minutes> times;
-  int minute = 0;
-  for (const char each : order) {
-    if (each == '|') {
-      minute += 24 * 60;
-    } else {
-      letters += each;
-      times.push_back({minute, minute + 9});
-      minute += 10;
-    }
-  }
-  return speeds_of(letters, times, change);
-}
-
-TEST_CASE("a table says where the speeds of its rows were not measured in turn", "[report]") {
-  const auto speed_of = [](const std::string& order) {
-    Lab lab;
-    train_in_order(lab, order);
-    return setup_of(lab.table(), "Speed");
-  };
-  CHECK(speed_of("abba") == "");
-  CHECK(speed_of("abbaab") == "");
-  CHECK(speed_of("ababab") == "speeds measured in one order");
-  CHECK(speed_of("aaabbb") == "speeds not measured in turn");
-  CHECK(speed_of("aabb") == "speeds not measured in turn");
-
-  // Whatever shows or tests a speed is a table with speeds.
-  Lab lab;
-  train_in_order(lab, "aaabbb");
-  const auto speed_with = [&](const std::function<void(TableSpec&)>& add,
-                              SpeedSource source = SpeedSource::runs) {
-    TableSpec table = small_table();
-    table.columns = {{ColumnKind::model, "Model"}, {ColumnKind::metric, "Eval Loss", "eval_loss"}};
-    table.tokens_per_second = source;
-    add(table);
-    return setup_of(build_ablation(table, lab.read()), "Speed");
-  };
-  const auto add_column = [](const ColumnSpec& column) {
-    return [column](TableSpec& table) { table.columns.push_back(column); };
-  };
-  ColumnSpec derived{ColumnKind::derived, "x"};
-  derived.expression = parse_expression("tokens_per_second/baseline.tokens_per_second");
-  const ColumnSpec overhead{ColumnKind::overhead, "Overhead"},
-      time{ColumnKind::metric, "Time", "wall_seconds"};
-  const auto claim_speed = [](TableSpec& table) {
-    table.claims = {{"canon_a", "", "llama", {}, {}, "tokens_per_second", "quick"}};
-  };
-  const std::string warning = "speeds not measured in turn";
-  CHECK(speed_with([](TableSpec&) {}) == "");
-  CHECK(speed_with(add_column(overhead)) == warning);
-  CHECK(speed_with(add_column(derived)) == warning);
-  CHECK(speed_with(claim_speed) == warning);
-  CHECK(speed_with([](TableSpec& table) { table.primary = "tokens_per_second"; }) == warning);
-  // `forge bench` measures in turn; the runs' own times are theirs.
-  CHECK(speed_with(add_column(overhead), SpeedSource::benchmark) == "");
-  CHECK(speed_with(claim_speed, SpeedSource::benchmark) == "");
-  CHECK(speed_with(add_column(time), SpeedSource::benchmark) == warning);
-}
-
-TEST_CASE("runs of one order are in turn if one was made soon after the other", "[report]") {
-  Lab lab;
-  train_in_order(lab, "abbaabba");
-  const auto speed_of = [&](const std::vector<std::string>& times, double wall_seconds) {
-    std::vector<store::ConfiguredRun> runs = lab.read();
-    std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
-      return a.summary.created < b.summary.created;
-    });
-    for (size_t i = 0; i < runs.size(); ++i) {
-      store::RunSummary& run = runs[i].summary;
-      run.begun = "2026-11-" + times.at(i) + ":00.000Z";
-      run.updated = "2026-11-" + times.at(i) + ":30.000Z";
-      run.metrics[results::wall_seconds_name] = wall_seconds + i;
-    }
-    return setup_of(build_ablation(small_table(), runs), "Speed");
-  };
-  // Planned in turn, and begun when somebody resumed them.
-  std::vector<store::ConfiguredRun> waited = lab.read();
-  for (store::ConfiguredRun& run : waited)
-    run.summary.begun =
-        run.summary.config == "llama" ? "2026-11-22T10:00:00.000Z" : "2026-11-23T10:00:00.000Z";
-  CHECK(setup_of(build_ablation(small_table(), waited), "Speed") == "speeds not measured in turn");
-  const std::vector<std::string> at_once = {"10T10:00",
-                                            "10T10:01",
-                                            "10T10:02",
-                                            "10T10:03",
-                                            "10T10:04",
-                                            "10T10:05",
-                                            "10T10:06",
-                                            "10T10:07"};
-  CHECK(speed_of(at_once, 20) == "");
-  // Both rows each day.
-  const std::vector<std::string> daily = {"10T10:00",
-                                          "10T10:01",
-                                          "11T10:00",
-                                          "11T10:01",
-                                          "12T10:00",
-                                          "12T10:01",
-                                          "13T10:00",
-                                          "13T10:01"};
-  CHECK(speed_of(daily, 20) == "");
-  // One in the mornings, the other one in the evenings.
-  const std::vector<std::string> apart = {"10T08:00",
-                                          "10T20:00",
-                                          "10T20:01",
-                                          "11T08:00",
-                                          "11T08:01",
-                                          "11T20:00",
-                                          "11T20:01",
-                                          "12T08:00"};
-  CHECK(speed_of(apart, 20) == "speeds not measured in turn");
-  CHECK(speed_of(apart, 86400) == "");  // a break that is shorter than a run
-}
-
-TEST_CASE("all runs of two rows lie in turn, not as many as the smaller one has",
-          "[report][turns]") {
-  const std::string warning = "speeds not measured in turn";
-  CHECK(speeds_with_breaks("aaaaaa|baabba") == warning);
-  CHECK(speeds_with_breaks("abba|bbbb") == warning);
-  CHECK(speeds_with_breaks("aabaabaab") == warning);
-  const auto with_own_seeds = [](store::RunSummary& run) {
-    if (run.config == "canon_a") run.seed += 100;
-  };
-  CHECK(speeds_with_breaks("aaaaaa|baabba", with_own_seeds) == warning);
-  CHECK(speeds_with_breaks("abbaabba", with_own_seeds) == "");
-  CHECK(speeds_with_breaks("abababab", with_own_seeds) == "speeds measured in one order");
-}
-
-TEST_CASE("plans that a command carries out are in turn, in one go or in several",
-          "[report][turns]") {
-  const std::string warning = "speeds not measured in turn";
-  CHECK(speeds_with_breaks("abbaabbaabbaabba") == "");
-  CHECK(speeds_with_breaks("abbaabba|abba") == "");  // further seeds of both
-  CHECK(speeds_with_breaks("abbaa") == "");          // while it runs
-  CHECK(speeds_with_breaks("abbaa|bba") == "");      // resumed in the middle of a turn
-  CHECK(speeds_with_breaks("a|bbaa|bba") == warning);
-  CHECK(speeds_with_breaks("abba|a|b") == "");
-  // Several devices are handed the same order, and may begin it in another one.
-  CHECK(speeds_of("aabb", {{0, 9}, {0, 9}, {0, 9}, {0, 9}}) == "");
-  CHECK(speeds_of("aabbab", {{0, 9}, {0, 9}, {0, 9}, {0, 9}, {9, 18}, {9, 18}}) == "");
-  CHECK(speeds_of("aabb", {{0, 9}, {9, 18}, {18, 27}, {27, 36}}) == warning);
-  CHECK(speeds_of("aaabbb", {{0, 9}, {0, 9}, {0, 9}, {9, 18}, {9, 18}, {9, 18}}) == warning);
-}
-
-TEST_CASE("a run that went on after a long break has no neighbours", "[report][turns]") {
-  const auto resumed = [](const std::set<std::string>& ids) {
-    return [ids](store::RunSummary& run) {
-      if (ids.count(run.id) == 0) return;
-      run.attempts = 2;
-      run.updated = utc_timestamp(time_of_day(25));
-    };
-  };
-  CHECK(speeds_with_breaks("abbaabba", resumed({"a3"})) == "");
-  CHECK(speeds_with_breaks("abbaabba", resumed({"a3", "a4"})) == "speeds not measured in turn");
-  // One that soon went on has its place where most of it was trained.
-  const std::vector<Minutes> times = {
-      {0, 8}, {1, 10}, {2, 10}, {3, 8}, {4, 9}, {5, 11}, {6, 11}, {7, 9}};
-  CHECK(speeds_of("abbaabba", times) == "");
-  CHECK(speeds_of("abbaabba", times, [](store::RunSummary& run) { run.attempts = 2; }) ==
-        "speeds not measured in turn");
-  // So has one whose first steps another one trained.
-  const auto continued = [](store::RunSummary& run) { run.continued = run.config == "canon_a"; };
-  CHECK(speeds_with_breaks("abbaabba", continued) == "speeds not measured in turn");
-}
-
-TEST_CASE("a claim on speeds that were not measured in turn is not decidable", "[report]") {
-  const auto verdict_of = [](const std::string& order, const ClaimSpec& claim) {
-    Lab lab;
-    train_in_order(lab, order);
-    TableSpec table = small_table();
-    table.claims = {claim};
-    return verdict_line(judge_claims(build_ablation(table, lab.read())).front());
-  };
-  const ClaimSpec plain = {"canon_a", "", "llama", {}, {}, "tokens_per_second", "quick"};
-  ClaimSpec own_words;
-  own_words.profile = "quick";
-  own_words.claim = "Canon-A is faster";
-  own_words.holds = "tokens_per_second[canon_a] > tokens_per_second[llama]";
-  own_words.comparison = parse_comparison(own_words.holds);
-  own_words.expression = difference_of(*own_words.comparison);
-  for (const ClaimSpec& claim : {plain, own_words}) {
-    CHECK(contains(verdict_of("abbaabba", claim), "holds: "));
-    const std::string one_after_another = verdict_of("aaaabbbb", claim);
-    CHECK(contains(one_after_another, "not decidable: "));
-    CHECK(contains(one_after_another, "; speeds not measured in turn: "));
-  }
-}
-
-TEST_CASE("a claim on the speed of one row alone compares it with rows of another time",
-          "[report]") {
-  const auto verdicts_of = [](const std::string& order) {
-    Lab lab;
-    train_in_order(lab, order);
-    TableSpec table = small_table();
-    table.rows.resize(2);
-    ClaimSpec own_words;
-    own_words.profile = "quick";
-    own_words.claim = "Canon-A is fast";
-    own_words.holds = "tokens_per_second[canon_a] > 1";
-    own_words.comparison = parse_comparison(own_words.holds);
-    own_words.expression = difference_of(*own_words.comparison);
-    table.claims = {{"canon_a", "", "", 1, {}, "tokens_per_second", "quick"},
-                    {"llama", "", "", {}, 1e6, "tokens_per_second", "quick"},
-                    own_words};
-    std::vector<std::string> lines;
-    for (const JudgedClaim& claim : judge_claims(build_ablation(table, lab.read())))
-      lines.push_back(verdict_line(claim));
-    return lines;
-  };
-  for (const std::string& line : verdicts_of("abbaabba")) CHECK(contains(line, "holds: "));
-  for (const std::string& line : verdicts_of("aaaabbbb")) {
-    INFO(line);
-    CHECK(contains(line, "not decidable: "));
-    CHECK(contains(line, "; speeds not measured in turn: "));
-  }
-  // Who hides the other row would compare it all the same.
-  CHECK(contains(verdicts_of("aaaa")[1], "not decidable: "));
-  CHECK(contains(verdicts_of("aaaa")[1], "canon_a, which the table declares, has no runs"));
 }
 
 TEST_CASE("a row of which some seeds have one loss to the last bit is compared with nothing",
@@ -658,7 +416,7 @@ TEST_CASE("a row of which seeds failed is compared with nothing", "[report]") {
   CHECK(repeated(lab.table()) == "1 of 7 runs repeated after a failure");
 
   Ablation table = lab.table();
-  for (store::RunSummary& run : table.rows[1].runs) run.redone_evaluations = 1;
+  for (store::RunSummary& run : table.rows[1].runs) run.redone_losses = 1;
   table.setup = describe_history(table.table, table);
   CHECK(contains(repeated(table),
                  "repeated after a failure, " + std::to_string(table.rows[1].runs.size()) +

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/results/tables/repetitions.h"
@@ -420,6 +421,26 @@ TEST_CASE("values of --by that are run together share the error", "[report][plan
   const LearningRates together({10, 10, 10});  // all end on November 20
   CHECK(setup_of(together.built(), "Other runs") == "");
   for (const double p : together.p_values()) CHECK(p == Approx(3 * alone));
+}
+
+TEST_CASE("values of --by are run together where each seed is given to all of them in turn",
+          "[report][plan]") {
+  const LearningRates values({10, 10, 10});
+  const auto other_runs = [&](bool in_turn) {
+    std::vector<store::ConfiguredRun> runs = values.lab.read();
+    for (store::ConfiguredRun& each : runs) {
+      store::RunSummary& run = each.summary;
+      const int seed = static_cast<int>(run.seed) - 1;
+      const int value = static_cast<int>(run.id.at(run.id.size() - 3) - '0');
+      const int place = in_turn ? 3 * seed + value : 3 * value + seed;
+      run.begun = utc_timestamp(time_of_day(11) + 3600 * place);
+      run.first_loss = utc_timestamp(time_of_day(11) + 3600 * place + 60);
+      run.updated = utc_timestamp(time_of_day(11) + 3600 * place + 3000);
+    }
+    return setup_of(build_ablation(values.table, runs, {}), "Other runs");
+  };
+  CHECK(other_runs(true) == "");
+  CHECK(contains(other_runs(false), "2 earlier sets of runs counted"));
 }
 
 TEST_CASE("a value of --by is known from the first losses of its runs on", "[report][plan]") {

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "core/results/tables/ablation.h"
+
+/// In which order the runs of rows were made. What changes on a machine from hour to hour is no
+/// noise between seeds: it lies between rows that were not trained in turn.
+namespace forge::tables {
+
+/// When some run of the project was trained, in order and without overlaps.
+BusyTimes busy_times(const std::vector<store::ConfiguredRun>& runs, const AblationOptions& options);
+
+/// Two rows were trained in turn if the runs of each seed, or else the first run of one and the
+/// first of the other and so on, are neighbours, all but one pair: one was begun soon after the
+/// other, or after others of the project that were begun soon after it, and no run of another pair
+/// was begun between them.
+enum class Turns {
+  in_turn,
+  one_row_first,      ///< in turn, but nearly every run of one came before that of another
+  one_after_another,  ///< not all runs of two rows in turn
+};
+/// The worst of any two rows of one group with two runs or more.
+Turns turns_of(const std::vector<const AblationRow*>& rows, const BusyTimes& busy);
+
+}  // namespace forge::tables
