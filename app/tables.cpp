@@ -133,13 +133,18 @@ class CurrentConfigs {
     return "model." + key + " is " + value + ", not the config's";
   }
 
-  /// The resolved config on a device of that type; null where the config, or its profile, is gone.
+  /// The resolved config on a device of that type, with that profile or, for "", its own; null
+  /// where the config, or its profile, is gone.
   const nlohmann::json& current_config(const std::string& config,
                                        const std::string& profile,
                                        const std::string& device_type) {
     const auto [entry, is_new] = configs_.try_emplace({config, profile, device_type});
     if (is_new && has_profile(config, profile)) {
-      config::ResolvedConfig resolved = context_.resolve(document(config), {"profile=" + profile});
+      config::ResolveOptions options;
+      if (!profile.empty()) options.overrides = {"profile=" + profile};
+      options.host_environment = context_.host_environment();
+      options.backend_has_gpu = device_type == "cuda";
+      config::ResolvedConfig resolved = config::resolve(document(config), options);
       config::settle_for_device(resolved, device_type);
       entry->second = std::move(resolved.json);
     }
@@ -165,6 +170,7 @@ class CurrentConfigs {
 
   bool has_profile(const std::string& config, const std::string& profile) {
     const std::vector<std::string> known = profiles(config);
+    if (profile.empty()) return project_.find(config) != nullptr;
     return std::find(known.begin(), known.end(), profile) != known.end();
   }
 

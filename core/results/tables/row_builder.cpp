@@ -40,6 +40,13 @@ ConfigDifferences find_config_differences(const TableSpec& table,
   return differences;
 }
 
+/// Whether the config has the run's profile by itself, without --set.
+bool has_own_profile(const store::RunSummary& run, const CurrentConfig& current_config) {
+  if (!current_config) return true;
+  const nlohmann::json current = current_config(run.config, "", run.device_type);
+  return !current.is_object() || current.value("profile", run.profile) == run.profile;
+}
+
 }  // namespace
 
 RowBuilder::RowBuilder(const TableSpec& table,
@@ -63,7 +70,11 @@ RowBuilder::RowBuilder(const TableSpec& table,
         return why_repeated(run->summary).empty() &&
                (!table.best_of || why_not_chosen(*table.best_of, *run).empty());
       });
-  shown_ = choose_group(table, eligible.empty() ? of_profile : eligible, is_current_);
+  // One more try of a quick profile must not take the place of what the configs themselves ask for.
+  shown_ =
+      choose_group(table, eligible.empty() ? of_profile : eligible, [&](const ConfiguredRun& run) {
+        return is_current_(run) && has_own_profile(run.summary, options.current_config);
+      });
   for (const ConfiguredRun* run : runs) {
     Candidate candidate{run, group_of(*run, table), has_profile(run), {}};
     if (candidate.has_profile) {
