@@ -276,9 +276,17 @@ struct RunsResumeOptions {
   bool json = false;
 };
 
+/// The record of the run that a folder goes on as. A copy by hand, or a renamed folder, is a run of
+/// its own name: its record has that of the run that it was.
+run::RunRecord record_of(const run::RunFolder& folder) {
+  run::RunRecord record = folder.record();
+  record.id = folder.id();
+  return record;
+}
+
 /// A stopped run, with its request updated for this machine.
 PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, int jobs) {
-  const run::RunRecord record = folder.record();
+  const run::RunRecord record = record_of(folder);
   worker::Request request = run::read_request(folder);
   request.experiment = context.find_files(request.experiment,
                                           record.workspace,
@@ -321,7 +329,7 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
 
 /// A run whose files this user may not read and write.
 PendingRun unprepared(const run::RunFolder& folder) {
-  return {folder.id(), "", {folder.record(), folder, run::Action::resume}, {}};
+  return {folder.id(), "", {record_of(folder), folder, run::Action::resume}, {}};
 }
 
 /// Why a run cannot be resumed, "" where it can.
@@ -329,6 +337,7 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
   std::error_code error;
   if (!fs::equivalent(folder.path().parent_path(), context.runs_dir(), error))
     return "is in another runs folder, which FORGE_RUNS_DIR can select";
+  if (!run::is_run_name(folder.id())) return "is no name of a run: rename the folder";
   const run::RunStatus status = folder.status();
   folder.require_undamaged(status);
   switch (status.state) {
@@ -349,7 +358,7 @@ int resume(const Context& context, const RunsResumeOptions& options) {
       std::cerr << tables::printable(folder.id()) << " is running already"
                 << (options.queue.detach ? "" : ", following it (Ctrl-C leaves it running)")
                 << "\n";
-      runs.push_back({folder.id(), "", {folder.record(), folder, run::Action::running}, {}});
+      runs.push_back({folder.id(), "", {record_of(folder), folder, run::Action::running}, {}});
     } else if (reason.empty()) {
       const bool is_closed = queue::closed_path(folder).has_value();  // it fails alone
       runs.push_back(is_closed ? unprepared(folder)

@@ -111,6 +111,32 @@ TEST_CASE("a stopped run that is resumed ends as if it had never stopped") {
   if (!ended.empty()) REQUIRE(ended[0].at("eval_loss") == wanted[0].at("eval_loss"));
 }
 
+TEST_CASE("a run folder that was copied or renamed goes on where it lies") {
+  Program forge;
+  const WorkerGate gate(forge);
+  REQUIRE(forge.call(tiny({"run", "train_canon_a", "--detach"}, 8)).exit_code == 0);
+  REQUIRE(wait_until([&] { return is_state(forge, "running"); }));
+  REQUIRE(forge.call({"runs", "stop", "--all", "--now"}).exit_code == 0);
+  REQUIRE(wait_until([&] { return is_state(forge, "stopped"); }));
+  gate.open();
+  const fs::path run = forge.only_run(), other = forge.runs_dir() / "my-best";
+  const std::string events = read_file(run / "events.jsonl");
+  const bool is_copy = GENERATE(true, false);
+  CAPTURE(is_copy);
+  if (is_copy) {
+    fs::copy(run, other, fs::copy_options::recursive);
+  } else {
+    fs::rename(run, other);
+  }
+  const Outcome resumed = forge.call({"runs", "resume", "my-best"});
+  INFO(resumed.out + resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(contains(resumed.err, "my-best: resuming"));
+  CHECK(fs::exists(other / "DONE"));
+  CHECK(fs::exists(run) == is_copy);
+  if (is_copy) CHECK(read_file(run / "events.jsonl") == events);
+}
+
 TEST_CASE("runs of a workspace that was moved go on from where it is now") {
   Program forge;
   const fs::path before = make_tiny_workspace(forge.folder()), now = forge.folder() / "moved";
