@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/results/store/result_store.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/queue/keeper.h"
 #include "core/run/queue/owners.h"
 #include "core/run/supervisor.h"
 
@@ -215,6 +216,11 @@ ExecutedRuns follow_and_report(const Context& context,
   FollowedStore store(context, interrupts);
   const std::vector<EndedRun> ended = follow_runs(
       context, runs, own, interrupts, [&] { store.update(); }, queue, source);
+  const bool some_wait = std::any_of(ended.begin(), ended.end(), [](const EndedRun& end) {
+    return end.outcome.ending == Ending::left && !end.run.planned.folder.is_running();
+  });
+  // Supervisors of other users may not start them. A keeper ends where it is not needed.
+  if (detach_requested() && some_wait) queue::start_keeper(context.runs_dir(), context.program());
   return report_ends(ended, source != nullptr);
 }
 

@@ -404,6 +404,38 @@ TEST_CASE("closing the terminal ends forge and leaves its runs running and queue
   REQUIRE(count(forge, "completed") == 2);
 }
 
+TEST_CASE("a run that waits behind another user's is started when that one has ended") {
+  Program forge;
+  if (::geteuid() != 0) return;  // only root can be two users
+  std::filesystem::create_directory(forge.runs_dir());
+  for (const auto& folder : {forge.folder().path(), forge.runs_dir()})
+    permissions(folder, std::filesystem::perms::all);
+  forge.environment["FORGE_CACHE_DIR"] = (forge.folder() / "cache").string();
+  forge.as_nobody = true;
+  const Outcome theirs = forge.call(runs_of("1", endless_steps, {"--detach"}));
+  forge.as_nobody = false;
+  if (theirs.exit_code == 127) return;  // another user cannot reach the build folder
+  INFO(theirs.err);
+  REQUIRE(theirs.exit_code == 0);
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 50; }));
+  const std::string first = forge.only_run().filename().string();
+  if (GENERATE(true, false)) {
+    REQUIRE(forge.call(runs_of("2", 20, {"--detach"})).exit_code == 0);
+  } else {  // the terminal closes
+    const SignalDisposition usual(SIGHUP, SIG_DFL);
+    const int pid = forge.start(runs_of("2", 20, {}));
+    REQUIRE(wait_until([&] { return status(forge).at("waiting").size() == 1; }));
+    REQUIRE(::kill(pid, SIGHUP) == 0);
+    REQUIRE(Program::wait_for(pid).exit_code == 3);
+  }
+  REQUIRE(forge.call({"runs", "stop", first}).exit_code == 0);
+  REQUIRE(wait_until([&] {
+    const bool stands_still = !status(forge).at("unserved").is_null();
+    return stands_still || count(forge, "completed") == 1;
+  }));
+  CHECK(count(forge, "completed") == 1);
+}
+
 TEST_CASE("a terminal that closes while runs are prepared leaves them queued and exits with 3") {
   const Program forge;
   const SignalDisposition usual(SIGHUP, SIG_DFL);

@@ -75,6 +75,12 @@ bool is_allowed(const run::RunFolder& folder) {
   }
 }
 
+/// Whether a process of this machine is this user's.
+bool is_of_this_user(int process) {
+  const fs::path folder = fs::path("/proc") / std::to_string(process);
+  return process > 0 && path_exists(folder) && !is_of_other_user(folder);
+}
+
 /// What the disk has no room for; none where it has, and where the supervisor has to say what is
 /// wrong with the run.
 std::optional<Error> room_problem(const run::RunFolder& folder) {
@@ -115,15 +121,25 @@ class Dispatcher {
     for (QueueEntry& entry : idle) {
       if (is_ours(entry)) consider(entry);
     }
-    const bool is_looked_after =
-        std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& entry) {
-          return entry.host == host_;
-        });
-    done_.needs_keeper = (done_.no_room || done_.no_process) && !is_looked_after;
+    done_.needs_keeper = needs_keeper();
     return std::move(done_);
   }
 
  private:
+  /// Whether runs wait that this user would start, and no supervisor of this user's here does so
+  /// when it ends. Another user's may not be allowed to.
+  bool needs_keeper() {
+    const bool is_looked_after =
+        std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& entry) {
+          return entry.host == host_ && is_of_this_user(entry.supervisor);
+        });
+    if (is_looked_after) return false;
+    if (done_.no_room || done_.no_process || !waiting_.empty()) return true;
+    return std::any_of(of_full_groups_.begin(), of_full_groups_.end(), [&](const auto& waiting) {
+      return !is_left_to_others(*waiting.second);
+    });
+  }
+
   run::RunFolder folder_of(const QueueEntry& entry) const {
     return run::RunFolder(runs_dir_ / entry.run);
   }
@@ -224,6 +240,7 @@ class Dispatcher {
                       "room: " + std::to_string(without_room_) + " runs before it wait for that");
     }
     if (entry.jobs > 0 && running_of_group_[entry.group] >= entry.jobs) {
+      of_full_groups_.try_emplace(entry.group, &entry);
       return wait_for(entry,
                       "a run of its command to end (--jobs " + std::to_string(entry.jobs) + ")");
     }
@@ -425,7 +442,9 @@ class Dispatcher {
   std::vector<QueueEntry> running_;
   std::map<std::string, int> running_of_group_;
   std::vector<Waiting> waiting_;  ///< in the order of the queue
-  int without_room_ = 0;          ///< runs that wait for room
+  /// The first run of each group that waits for another one of it to end.
+  std::map<std::string, const QueueEntry*> of_full_groups_;
+  int without_room_ = 0;  ///< runs that wait for room
   DispatchResult done_;
 };
 

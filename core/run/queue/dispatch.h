@@ -33,7 +33,7 @@ struct DispatchResult {
   /// Why the machine starts no supervisor: no run is to blame, and all that would begin wait.
   std::optional<Error> no_process;
   int keeper = 0;  ///< process id of the keeper that was started, a child; 0: none
-  /// Runs wait for room or for the machine, and no supervisor here looks after them.
+  /// Runs wait that this user would start, and no supervisor of this user's looks after them here.
   bool needs_keeper = false;
   bool queue_was_locked = false;  ///< by another process, and nothing was done
 };

@@ -105,6 +105,29 @@ TEST_CASE("another user's run holds up none of one's own", "[queue][owners]") {
   CHECK(scene.queued(theirs));
 }
 
+TEST_CASE("a run that waits behind another user's needs a keeper, and behind one's own none",
+          "[queue][owners]") {
+  if (::geteuid() != 0) return;  // only root can be two users
+  Scene scene(holds_the_lock);
+  const bool is_own = GENERATE(false, true), has_room = GENERATE(true, false);
+  CAPTURE(is_own, has_room);
+  scene.add(1, has_room ? 4 : 1);
+  if (!is_own) REQUIRE(scene.started().size() == 1);
+  share(scene);
+  const std::string said = words_of_other_user([&] {
+    if (is_own) {
+      scene.add(3, has_room ? 4 : 1);
+      if (scene.started().size() != 1) return std::string("nothing was started");
+    }
+    scene.add(2, has_room ? 4 : 1);
+    if (!has_room) fs::remove(scene.program());
+    const DispatchResult done = scene.dispatch_unless_locked();
+    if (is_own) ::kill(-scene.last_pid(), SIGKILL);
+    return std::string(done.needs_keeper ? "keeper" : "none");
+  });
+  CHECK(said == (is_own ? "none" : "keeper"));
+}
+
 TEST_CASE("another user cannot withdraw a run of which nobody knows whether it runs",
           "[queue][owners]") {
   Scene scene(holds_the_lock);
