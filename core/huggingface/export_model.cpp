@@ -1,5 +1,9 @@
 #include "core/huggingface/export_model.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <regex>
 #include <set>
 
@@ -127,16 +131,47 @@ std::string foreign_entry(const fs::path& folder) {
 }
 
 void require_place(const fs::path& folder, bool replace) {
-  if (!fs::exists(folder)) return;
   const std::string name = "'" + shown_path(folder) + "'";
+  if (fs::is_symlink(folder))
+    throw Error(name + " is a link to a folder that is not there",
+                "make that folder, or name another one");
+  if (!fs::exists(folder)) return;
   if (!fs::is_directory(folder)) throw Error(name + " is a file", "name a folder");
   if (fs::is_empty(folder)) return;
   if (!replace) throw Error(name + " is not empty", "name another folder, or give --force");
+  // It is exchanged, and who stands in it would see nothing of the new one.
+  if (is_same_path(folder, "."))
+    throw Error(name + " is the current folder, and a model folder is replaced as a whole",
+                "change to another folder and name it from there");
   const std::string foreign = foreign_entry(folder);
   if (foreign.empty()) return;
   throw Error(name + " is no model folder, or holds more than one: it is not replaced, whatever " +
                   "--force says, because of '" + foreign + "'",
               "name another folder, or move away what is no file of a model");
+}
+
+/// Gives the folder that takes another one's place its group and rights, and, where this user may,
+/// its owner.
+void take_rights(const fs::path& aside, const fs::path& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0)
+    throw system_error("read '" + folder.string() + "'", errno);
+  const bool is_given = ::chown(aside.c_str(), status.st_uid, status.st_gid) == 0 ||
+                        ::chown(aside.c_str(), uid_t(-1), status.st_gid) == 0;
+  // Bits for a group that it has not got would let others in.
+  constexpr mode_t all = 07777, of_group = S_ISGID | S_IRWXG;
+  if (::chmod(aside.c_str(), status.st_mode & (is_given ? all : all & ~of_group)) != 0)
+    throw system_error("set the rights of '" + aside.string() + "'", errno);
+}
+
+/// Moves what was written into a folder that stays: somebody may stand in it, or share it.
+/// config.json, which makes it a model folder, comes last, as it was written first.
+void move_files(const fs::path& aside,
+                const fs::path& folder,
+                const std::vector<weights::WrittenFile>& files) {
+  for (auto file = files.rbegin(); file != files.rend(); ++file)
+    rename_path(aside / file->name, folder / file->name);
+  sync_path(folder);
 }
 
 std::optional<data::Tokenizer> load_fitting_tokenizer(const ExportSource& source) {
@@ -207,7 +242,9 @@ Exported export_model(const ExportSource& source,
   exported.forge_keys = config.forge_keys;
   exported.parameters = model::parameter_count(source.model);
 
-  FolderWriter aside(folder);
+  const bool is_there = fs::exists(folder), stays = is_there && fs::is_empty(folder);
+  // Inside of a folder that stays: it may be all that this user may write to.
+  FolderWriter aside(stays ? folder / "model" : folder);
   Writer writer(aside.path());
   writer.json("config.json", config.json);
   if (tokenizer) {
@@ -223,8 +260,13 @@ Exported export_model(const ExportSource& source,
   } else {
     writer.weights(tensors, options);
   }
-  aside.replace();
   exported.files = writer.take();
+  if (stays) {
+    move_files(aside.path(), folder, exported.files);
+    return exported;
+  }
+  if (is_there) take_rights(aside.path(), folder);
+  aside.replace();
   return exported;
 }
 

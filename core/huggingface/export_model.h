@@ -52,7 +52,9 @@ weights::Dtype dtype_from_name(const std::string& name);
 /// Writes a model folder: config.json, generation_config.json, model.safetensors (or shards with
 /// their index), tokenizer.json, tokenizer_config.json and special_tokens_map.json. It is written
 /// aside, synced and renamed: `folder` is there whole or not at all. What stands in its place may
-/// be an empty folder or, with `replace`, a model folder (plain files, config.json among them).
+/// be an empty folder, which stays the same one and gets its files, config.json last; or, with
+/// `replace`, a model folder (plain files, config.json among them) other than the current folder,
+/// whose group and rights are kept.
 /// Throws Error before it writes where the weights are not those of the model, the tokenizer is not
 /// the model's, or the folder cannot be replaced.
 Exported export_model(const ExportSource& source,

@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "core/base/files.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/huggingface/export_model.h"
@@ -152,6 +155,47 @@ TEST_CASE("an empty folder is taken and a full one refused until it may be repla
   REQUIRE_FALSE(fs::exists(source.folder / "out/model-00001-of-00009.safetensors"));
   REQUIRE(fs::exists(source.folder / "out/config.json"));
   REQUIRE(source.entries() == std::vector<std::string>{"checkpoints", "out", "tokenizer.json"});
+}
+
+TEST_CASE("a folder that is there keeps its rights, and an empty one stays the same folder") {
+  const Source source;
+  const fs::path out = source.folder / "out";
+  make_directories(out);
+  constexpr mode_t own = S_IFDIR | S_ISGID | S_IRWXU;
+  const auto status_of = [&] {
+    struct stat status {};
+    REQUIRE(::stat(out.c_str(), &status) == 0);
+    return status;
+  };
+  REQUIRE(::chmod(out.c_str(), own) == 0);
+  if (::geteuid() == 0) REQUIRE(::chown(out.c_str(), 1000, 1000) == 0);
+  const struct stat before = status_of();
+  const fs::path here = fs::current_path();
+  fs::current_path(out);
+  ExportOptions options;
+  const std::string first = error_of([&] { export_model(source.source, ".", options); });
+  const bool is_seen = fs::exists("config.json");
+  options.replace = true;
+  const std::string again = error_of([&] { export_model(source.source, ".", options); });
+  fs::current_path(here);
+  CHECK(first.empty());
+  CHECK(is_seen);
+  CHECK(status_of().st_ino == before.st_ino);
+  CHECK(contains(again, "is the current folder, and a model folder is replaced as a whole"));
+  source.write(options);
+  CHECK(status_of().st_mode == before.st_mode);
+  CHECK(status_of().st_uid == before.st_uid);
+  CHECK(status_of().st_gid == before.st_gid);
+  CHECK(source.entries() == std::vector<std::string>{"checkpoints", "out", "tokenizer.json"});
+  for (const fs::path& entry : folder_entries(out)) CHECK(fs::is_regular_file(entry));
+}
+
+TEST_CASE("a link that leads nowhere is named") {
+  const Source source;
+  fs::create_directory_symlink(source.folder / "away", source.folder / "out");
+  const std::string fault = source.fault();
+  CHECK(contains(fault, "is a link to a folder that is not there"));
+  CHECK(contains(fault, "hint: make that folder"));
 }
 
 TEST_CASE("nothing but a model folder is ever replaced") {
