@@ -250,6 +250,13 @@ void require_unneeded(const fs::path& runs_dir, const std::vector<run::RunFolder
   };
   for (const run::NeededCheckpoint& needed : run::needed_checkpoints(runs_dir)) {
     if (is_removed(needed.run) || !is_removed(needed.origin()) || !needed.is_needed()) continue;
+    if (!needed.mark.empty())
+      throw Error("run '" + named(needed.run, runs_dir) + "', which cannot be looked at now, may " +
+                      "start from the weights of run '" + needed.origin().id() +
+                      "': nothing was removed",
+                  "'" + shown_path(needed.mark) + "' says so: remove that file if the run is " +
+                      "gone, or let it be completed first; --force removes the run all the same",
+                  ExitCode::failed);
     throw Error("run '" + named(needed.run, runs_dir) + "' (" + run::name_of(needed.run.state()) +
                     ") starts from the weights of run '" + needed.origin().id() +
                     "': nothing was removed",

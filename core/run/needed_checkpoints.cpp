@@ -1,7 +1,13 @@
 #include "core/run/needed_checkpoints.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -9,6 +15,7 @@
 #include "core/base/json_file.h"
 #include "core/base/pinned_folder.h"
 #include "core/base/text.h"
+#include "core/run/queue/owners.h"
 #include "core/run/request.h"
 
 namespace forge::run {
@@ -16,6 +23,7 @@ namespace forge::run {
 RunFolder NeededCheckpoint::origin() const { return RunFolder(run_of_checkpoint(checkpoint)); }
 
 bool NeededCheckpoint::is_needed() const {
+  if (!mark.empty()) return true;  // nobody can say now
   try {
     return !run.find_checkpoint().recorded;
   } catch (const Error&) {
@@ -25,90 +33,171 @@ bool NeededCheckpoint::is_needed() const {
 
 namespace {
 
-constexpr uintmax_t max_path_bytes = 4096;
+constexpr uintmax_t max_mark_bytes = 8192;
 
-/// In a runs folder: a file for each run of another one, its path, under the hash of that.
+/// In a runs folder: a file for each run that begins from one here and that others cannot always
+/// look at. It holds the path of that run, under whose hash it lies, and a line "RUN/STEP" for each
+/// checkpoint.
 constexpr const char* marks_name = ".needed";
 
-/// The run that a mark names; none where it is no mark that forge wrote, whatever else lies there.
-std::optional<RunFolder> marked_run(const fs::path& mark) {
-  require_own_file(mark);
-  const fs::path path = read_file_within(mark, max_path_bytes);
-  if (!path.is_absolute() || mark.filename() != hash_hex(path.string())) return std::nullopt;
-  return RunFolder(path);
+struct Mark {
+  RunFolder run;
+  std::vector<std::string> checkpoints;
+};
+
+/// As the mark names it.
+std::string path_of(const RunFolder& run) {
+  return fs::absolute(run.path()).lexically_normal().string();
 }
 
-/// Calls `visit(run, mark)` for each mark in a runs folder. The folder of the marks is opened
+/// None where it is no mark that forge wrote, whatever else lies there.
+std::optional<Mark> read_mark(const fs::path& file) {
+  require_own_file(file);
+  std::vector<std::string> lines = split(read_file_within(file, max_mark_bytes), '\n');
+  const fs::path path = lines[0];
+  if (!path.is_absolute() || file.filename() != hash_hex(path.string())) return std::nullopt;
+  lines.erase(lines.begin());
+  return Mark{RunFolder(path), std::move(lines)};
+}
+
+/// Calls `visit(mark, file)` for each mark in a runs folder. The folder of the marks is opened
 /// without following links: it may come from somebody else.
 template <class Visit>
 void for_each_mark(const PinnedFolder& marks, const Visit& visit) {
-  for (const fs::path& mark : folder_entries(marks.path())) {
+  for (const fs::path& file : folder_entries(marks.path())) {
     try {
-      if (const auto run = marked_run(mark)) visit(*run, mark);
+      if (const auto mark = read_mark(file)) visit(*mark, file);
     } catch (const Error&) {
       // It is no mark, or of a folder that this user may not look into.
     }
   }
 }
 
-/// The runs of other runs folders that are marked in this one and not completed.
-std::vector<RunFolder> marked_runs(const fs::path& runs_dir) {
-  std::vector<RunFolder> runs;
-  std::error_code unknown;
-  if (!fs::is_directory(fs::symlink_status(runs_dir / marks_name, unknown))) return runs;
+/// Whether nobody can tell this user now what the run names, nor that it is gone: its runs folder
+/// is not mounted, or the run is closed to this user.
+bool is_out_of_sight(const RunFolder& run) {
   try {
-    for_each_mark(PinnedFolder(runs_dir, marks_name), [&](const RunFolder& run, const fs::path&) {
-      if (!path_exists(run.done_file()) && run.has_record()) runs.push_back(run);
+    if (path_exists(run.done_file())) return false;
+    if (path_exists(run.record_file()))
+      return queue::is_closed(run.record_file(), R_OK) ||
+             queue::is_closed(run.request_file(), R_OK);
+    if (queue::is_closed(run.path(), X_OK)) return true;
+    std::error_code missing;
+    return fs::is_empty(run.path().parent_path(), missing) || missing;
+  } catch (const Error&) {
+    return true;  // its disk does not answer
+  }
+}
+
+/// What the runs name that are marked in this runs folder: by their requests, or by their marks
+/// while they are out of sight.
+std::vector<NeededCheckpoint> marked_checkpoints(const fs::path& runs_dir) {
+  std::vector<NeededCheckpoint> all;
+  std::error_code unknown;
+  if (!fs::is_directory(fs::symlink_status(runs_dir / marks_name, unknown))) return all;
+  try {
+    for_each_mark(PinnedFolder(runs_dir, marks_name), [&](const Mark& mark, const fs::path& file) {
+      if (!is_out_of_sight(mark.run)) {
+        const std::vector<NeededCheckpoint> needed = needed_checkpoints(mark.run);
+        all.insert(all.end(), needed.begin(), needed.end());
+        return;
+      }
+      for (const std::string& checkpoint : mark.checkpoints) {
+        const std::vector<std::string> names = split(checkpoint, '/');
+        if (names.size() != 2 || !is_run_name(names[0])) continue;
+        all.push_back({mark.run,
+                       RunFolder(runs_dir / names[0]).checkpoints() / names[1],
+                       runs_dir / marks_name / file.filename()});
+      }
     });
   } catch (const Error&) {
     // It was moved away this moment.
   }
-  return runs;
+  return all;
+}
+
+/// What a run names, though it may be completed.
+std::vector<NeededCheckpoint> named_checkpoints(const RunFolder& run) {
+  std::vector<NeededCheckpoint> named;
+  try {
+    const worker::Request request = read_request(run);
+    for (const std::string& checkpoint : {request.initial_weights, request.resume_from}) {
+      if (!run_of_checkpoint(checkpoint).empty()) named.push_back({run, checkpoint});
+    }
+  } catch (const Error&) {
+    // Said where the run is begun.
+  }
+  return named;
+}
+
+/// Whether the rights of its files keep some users from reading what the run names.
+bool is_hidden(const RunFolder& run) {
+  std::error_code unknown;
+  const fs::perms folder = fs::status(run.path(), unknown).permissions();
+  const fs::perms request = fs::status(run.request_file(), unknown).permissions();
+  return (folder & fs::perms::others_exec) == fs::perms::none ||
+         (request & fs::perms::others_read) == fs::perms::none;
+}
+
+/// Who may use the runs folder may use its marks, whatever this user's umask is.
+void open_to_others(const fs::path& runs_dir, const PinnedFolder& marks, const fs::path& mark) {
+  std::error_code not_mine;  // who made the folder of the marks did so
+  fs::permissions(marks.path(), fs::status(runs_dir, not_mine).permissions(), not_mine);
+  ::fchmod(open_own_file(mark, O_RDONLY).get(), S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
 }
 
 }  // namespace
 
 std::vector<NeededCheckpoint> needed_checkpoints(const RunFolder& run) {
-  std::vector<NeededCheckpoint> needed;
-  if (path_exists(run.done_file())) return needed;
-  try {
-    const worker::Request request = read_request(run);
-    for (const std::string& checkpoint : {request.initial_weights, request.resume_from}) {
-      if (!run_of_checkpoint(checkpoint).empty()) needed.push_back({run, checkpoint});
-    }
-  } catch (const Error&) {
-    // Said where the run is begun.
-  }
-  return needed;
+  if (path_exists(run.done_file())) return {};
+  return named_checkpoints(run);
 }
 
 std::vector<NeededCheckpoint> needed_checkpoints(const fs::path& runs_dir) {
-  std::vector<NeededCheckpoint> all;
-  for (const auto& runs : {list_runs(runs_dir), marked_runs(runs_dir)}) {
-    for (const RunFolder& run : runs) {
-      std::vector<NeededCheckpoint> needed = needed_checkpoints(run);
-      all.insert(all.end(), needed.begin(), needed.end());
-    }
+  std::vector<NeededCheckpoint> all = marked_checkpoints(runs_dir);
+  for (const RunFolder& run : list_runs(runs_dir)) {
+    const std::vector<NeededCheckpoint> needed = needed_checkpoints(run);
+    all.insert(all.end(), needed.begin(), needed.end());
   }
   return all;
 }
 
-void mark_needed_elsewhere(const RunFolder& run) {
-  const std::string path = fs::absolute(run.path()).lexically_normal().string();
+void mark_needed(const RunFolder& run) {
+  const std::string path = path_of(run);
+  std::map<fs::path, std::string> texts;  // by the runs folder
   for (const NeededCheckpoint& needed : needed_checkpoints(run)) {
     // A run of others may name any place: only one with that checkpoint gets a mark.
     if (!needed.origin().has_record() || !path_exists(needed.checkpoint)) continue;
     const fs::path runs_dir = needed.origin().path().parent_path();
-    if (is_same_path(runs_dir, run.path().parent_path()) || !can_write(runs_dir)) continue;
+    const bool is_seen = is_same_path(runs_dir, run.path().parent_path()) && !is_hidden(run);
+    if (is_seen || !can_write(runs_dir)) continue;
+    texts.try_emplace(runs_dir, path).first->second +=
+        "\n" + needed.origin().id() + "/" + needed.checkpoint.filename().string();
+  }
+  for (const auto& [runs_dir, text] : texts) {
     try {
       make_own_folders(runs_dir, marks_name);
       const PinnedFolder marks(runs_dir, marks_name);
-      write_file_atomic(marks.path() / hash_hex(path), path);
-      for_each_mark(marks, [](const RunFolder& marked, const fs::path& mark) {
-        if (path_exists(marked.done_file())) remove_tree(mark);
+      const fs::path own = marks.path() / hash_hex(path);
+      write_file_atomic(own, text);
+      open_to_others(runs_dir, marks, own);
+      for_each_mark(marks, [](const Mark& mark, const fs::path& file) {
+        if (path_exists(mark.run.done_file())) remove_tree(file);
       });
     } catch (const Error&) {
       // It is full, or was moved away this moment.
+    }
+  }
+}
+
+void remove_marks(const RunFolder& run) {
+  for (const NeededCheckpoint& named : named_checkpoints(run)) {
+    try {
+      const PinnedFolder marks(named.origin().path().parent_path(), marks_name);
+      const fs::path own = marks.path() / hash_hex(path_of(run));
+      if (read_mark(own)) remove_tree(own);
+    } catch (const Error&) {
+      // There is none, or it may not be removed here.
     }
   }
 }

@@ -486,7 +486,7 @@ bool write_new_folder(const PlannedRun& planned, const RunInputs& inputs) {
   write_record(folder, planned, inputs, request);
   try {
     writer.create();
-    mark_needed_elsewhere(planned.folder);
+    mark_needed(planned.folder);
     return true;
   } catch (const Error&) {
     // Another forge that planned the same run was faster: then the folder is as good as ours.
@@ -578,7 +578,7 @@ void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
       write_request(planned.folder, make_request(planned, again));
       if (planned.action == Action::start) write_config(planned.folder, inputs);
     }
-    mark_needed_elsewhere(planned.folder);
+    mark_needed(planned.folder);
   }
   if (planned.action != Action::running && planned.action != Action::damaged)
     remember_places(planned.folder, inputs.experiment, inputs.workspace);

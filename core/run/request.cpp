@@ -435,7 +435,7 @@ void refresh_request(const RunFolder& folder,
   request.evaluation_tokens = token_sources(data, data.evaluation);
   request.validation_tokens = token_sources(data, data.validation);
   write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
-  mark_needed_elsewhere(folder);
+  mark_needed(folder);
   const bool is_moved = !moved_to.empty();
   remember_places(folder, request.experiment, is_moved ? moved_to : workspace, is_moved);
 }

@@ -485,6 +485,7 @@ int run_until_done(const RunFolder& folder,
   remove_tree(folder.stop_file());
   if (end.state == RunState::failed) return end.storage ? supervised_storage : supervised_failed;
   write_done(folder);
+  remove_marks(folder);  // it begins from nothing any more
   return supervised_completed;
 }
 

@@ -1,6 +1,7 @@
 #include "core/manage/run_edits.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::manage {
@@ -165,6 +167,56 @@ TEST_CASE("a run of another runs folder that starts from a run keeps that one an
   REQUIRE_FALSE(a.has_record());
 }
 
+TEST_CASE("a run whose runs folder is not mounted keeps the checkpoint that its mark names",
+          "[upkeep][trash]") {
+  const TemporaryFolder folder, elsewhere;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  const fs::path weights = save_checkpoint(a.checkpoints(), 1);
+  const fs::path other = save_checkpoint(a.checkpoints(), 2);
+  run::RunInputs inputs = small_inputs();
+  inputs.initial_weights = {weights, "w1", "", {}};
+  const fs::path mounted = elsewhere / "runs";
+  make_directories(mounted);
+  new_run(mounted, inputs);
+  fs::rename(mounted, elsewhere / "away");
+  if (GENERATE(false, true)) make_directories(mounted);  // an empty mount point
+  CHECK(run::is_needed(weights, folder.path()));
+  CHECK_FALSE(run::is_needed(other, folder.path()));
+  const fs::path mark = folder_entries(folder / ".needed").at(0);
+  const std::string error = error_of([&] { remove_runs(folder.path(), {a}, ""); });
+  CHECK(contains(error, "which cannot be looked at now, may start from the weights of run 'a'"));
+  CHECK(contains(error, "hint: '" + shown_path(mark) + "' says so: remove that file"));
+  REQUIRE(a.has_record());
+  fs::remove(mark);
+  remove_runs(folder.path(), {a}, "");
+  REQUIRE_FALSE(a.has_record());
+}
+
+TEST_CASE("a run that another user may not read keeps the checkpoint that its mark names",
+          "[upkeep][trash]") {
+  if (::geteuid() != 0) return;  // only root can be two users
+  const TemporaryFolder folder;
+  const run::RunFolder a = make_completed_run(folder.path(), named("a"));
+  run::RunInputs inputs = small_inputs();
+  inputs.initial_weights = {save_checkpoint(a.checkpoints(), 1), "w1", "", {}};
+  const fs::path weights = inputs.initial_weights.folder;
+  fs::permissions(folder.path(), fs::perms::all);
+  const auto is_needed = [&] {
+    return words_of_other_user(
+        [&] { return std::string(run::is_needed(weights, folder.path()) ? "needed" : "free"); });
+  };
+  const mode_t before = ::umask(077);
+  const run::RunFolder b = new_run(folder.path(), inputs);
+  ::umask(before);
+  CHECK(is_needed() == "needed");
+  CHECK(fs::status(folder / ".needed").permissions() == fs::perms::all);
+  run::remove_marks(b);
+  CHECK(is_needed() == "free");
+  remove_tree(b.path());
+  new_run(folder.path(), inputs);
+  CHECK(folder_entries(folder / ".needed").empty());  // whoever may list it may read it
+}
+
 TEST_CASE("a run that names a checkpoint where there is none writes nothing there",
           "[upkeep][trash][hostile]") {
   const TemporaryFolder folder, elsewhere;
@@ -176,7 +228,7 @@ TEST_CASE("a run that names a checkpoint where there is none writes nothing ther
   REQUIRE(fs::exists(folder / ".needed"));
   remove_tree(folder / ".needed");
   remove_tree(a.path());
-  run::mark_needed_elsewhere(b);  // as a pack's request may say
+  run::mark_needed(b);  // as a pack's request may say
   REQUIRE_FALSE(fs::exists(folder / ".needed"));
 }
 

@@ -27,6 +27,17 @@ TEST_CASE("a good worker's events are kept and the run is completed", "[run][sup
   REQUIRE(std::get<worker::TrainMetrics>(*events[3].event).loss == 2.5);
 }
 
+TEST_CASE("a completed run leaves no mark with the run that it began from", "[run][supervisor]") {
+  const TemporaryFolder elsewhere;
+  const RunFolder origin = make_completed_run(elsewhere.path(), {});
+  RunInputs inputs = small_inputs();
+  inputs.initial_weights = {save_checkpoint(origin.checkpoints(), 1), "w1", "", {}};
+  SupervisedScene scene({{good_run(), {}}}, inputs);
+  REQUIRE(folder_entries(elsewhere / ".needed").size() == 1);
+  REQUIRE(scene.supervise() == supervised_completed);
+  REQUIRE(folder_entries(elsewhere / ".needed").empty());
+}
+
 TEST_CASE("the worker gets the request of the run folder as its only line", "[run][supervisor]") {
   SupervisedScene scene({{good_run(), {}}});
   scene.supervise();
