@@ -244,11 +244,10 @@ Look look_at(const std::vector<const AblationRow*>& rows) {
   // Each run beyond the plan makes another look: they are counted over all rows.
   if (is_planned && !is_short) {
     if (are_first && common.size() >= most_planned) {
-      const size_t beyond = common.size() - most_planned;  // seeds of every row
-      return {common,
-              statistics::look_factor(most_planned + beyond * rows.size(), most_planned),
-              false,
-              beyond > 0};
+      size_t beyond = 0;
+      for (const AblationRow* row : rows) beyond += common.size() - row->planned_seeds;
+      return {
+          common, statistics::look_factor(most_planned + beyond, most_planned), false, beyond > 0};
     }
     const double factor = statistics::look_factor(most_planned + seeds - planned, most_planned);
     const bool is_beyond_plan = seeds > planned;
