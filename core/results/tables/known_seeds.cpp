@@ -24,20 +24,32 @@ namespace {
 struct Telling {
   int64_t seed = 0;
   std::string_view begun, made, told;
-  std::string_view run;  ///< its id
+  std::string_view run;      ///< its id
+  std::string_view planned;  ///< when
+  std::string_view planned_seeds;
+  bool is_of_whole_plan = false;  ///< the row has all that was planned for it
 };
 using Tellings = std::vector<Telling>;
 
 /// Seeds with a time of each.
 using SeedTimes = std::map<int64_t, std::string_view>;
 
-/// Whether another run had told of its seed when this one was made.
+/// Whether another run had told of its seed when this one was made, or of runs that were planned
+/// with the same seeds and all made, when this one was planned.
 bool was_known_to(const Telling& own, const Telling& other) {
-  return other.run != own.run && other.begun < own.made && other.told <= own.made;
+  const bool is_of_same_plan = own.is_of_whole_plan && own.planned_seeds == other.planned_seeds;
+  return other.run != own.run && other.begun < own.made && other.told <= own.made &&
+         !(is_of_same_plan && own.planned < other.told);
 }
 
 Telling telling_of(const store::RunSummary& run) {
-  return {run.seed, begun_at(run), made_at(run), told_at(run), run.id};
+  return {run.seed,
+          begun_at(run),
+          made_at(run),
+          told_at(run),
+          run.id,
+          std::max<std::string_view>(run.created, run.imported),
+          run.planned_seeds};
 }
 
 /// A run that goes on has told what it told before it was stopped.
@@ -102,10 +114,30 @@ SeedTimes known_to(const Telling& own, const Tellings& tellings) {
   return known;
 }
 
+/// Whether the row has all that was planned for it. Of plans that wait somebody may have carried
+/// out the one whose seeds were found to be the luckiest.
+bool is_carried_out(const std::vector<store::RunSummary>& runs,
+                    const AblationRow& row,
+                    const MadeRuns::Runs& of_config) {
+  const auto is_shown = [&](const std::string& seed) {
+    return shown_of_seed(row, std::stoll(seed)) != nullptr;
+  };
+  return std::all_of(runs.begin(),
+                     runs.end(),
+                     [&](const store::RunSummary& run) {
+                       const std::vector<std::string> planned = split(run.planned_seeds, ',');
+                       return !run.planned_seeds.empty() &&
+                              std::all_of(planned.begin(), planned.end(), is_shown);
+                     }) &&
+         std::all_of(of_config.begin(), of_config.end(), [&](const store::ConfiguredRun* run) {
+           return has_told(*run) || shown_of_seed(row, run->summary.seed);
+         });
+}
+
 /// The row's runs of which the seeds were known when they were made.
-Tellings taken_by(const std::vector<store::RunSummary>& runs, const Tellings& tellings) {
+Tellings taken_by(const Tellings& runs, const Tellings& tellings) {
   Tellings taken;
-  for (const Telling& own : tellings_of(runs)) {
+  for (const Telling& own : runs) {
     const auto told_of_it = [&](const Telling& telling) {
       return telling.seed == own.seed && was_known_to(own, telling);
     };
@@ -174,7 +206,7 @@ std::string why_taken_from_tuning(const AblationRow& row, const std::set<int64_t
 
 /// Why the row's runs may be of seeds that were picked from known ones; "" if they may not, or if
 /// one of `samples` has them.
-std::string why_picked(const std::vector<store::RunSummary>& runs,
+std::string why_picked(const Tellings& runs,
                        const AblationRow& row,
                        const std::set<int64_t>& begun,
                        const Tellings& tellings,
@@ -203,10 +235,16 @@ void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation
   for (AblationRow* row : compared_rows(ablation)) {
     std::string why = why_left_over(*row);
     if (why.empty()) why = why_taken_from_tuning(*row, former);
-    const std::set<int64_t> begun = begun_seeds(*row, made.of_config(row->spec.config));
-    if (why.empty()) why = why_picked(row->first_runs, *row, begun, tellings, samples);
+    const MadeRuns::Runs of_config = made.of_config(row->spec.config);
+    const std::set<int64_t> begun = begun_seeds(*row, of_config);
     // Who repeats runs chooses seeds as well: those of which the numbers are known to come again.
-    if (why.empty()) why = why_picked(row->runs, *row, begun, tellings, samples);
+    for (const auto* own : {&row->first_runs, &row->runs}) {
+      if (!why.empty()) break;
+      Tellings of_row = tellings_of(*own);
+      const bool is_whole = is_carried_out(*own, *row, of_config);
+      for (Telling& telling : of_row) telling.is_of_whole_plan = is_whole;
+      why = why_picked(of_row, *row, begun, tellings, samples);
+    }
     if (why.empty()) {
       samples.push_back(row);
     } else {

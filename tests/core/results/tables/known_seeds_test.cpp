@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/text.h"
 #include "core/results/tables/repetitions.h"
 #include "core/results/tables/table_design.h"
@@ -205,6 +206,28 @@ TEST_CASE("seeds of runs that waited until others were known are chosen", "[repo
   CHECK(canon_a_begun(13, false) == "");
   CHECK(contains(canon_a_begun(25, false), "it lacks 3 that were known before these (1, 2, 4)"));
   CHECK(canon_a_begun(25, true) == "");
+}
+
+TEST_CASE("seeds that one command planned for both rows are no choice, whatever was tried before",
+          "[report][plan]") {
+  const auto canon_a = [](const std::vector<int>& of_canon_a, bool does_another_wait) {
+    const Commands commands;
+    commands.run({"llama"}, {7, 8}, 5);
+    for (const char* id : {"105-llama-7", "105-llama-8"})
+      set_times(run::RunFolder(commands.lab.runs / id), time_of_day(6), time_of_day(6));
+    commands.run({"llama"}, {1, 2, 3}, 12);
+    // They were planned with these, and begun when they had told.
+    commands.run(
+        {"canon_a"}, of_canon_a, 12, [](MadeRun& made) { made.begun = Lab::run("", 25).created; });
+    MadeRun waits = Lab::run("canon_a", 12);
+    waits.id = "waits";
+    waits.experiment.seed = 4;
+    if (does_another_wait) make_unstarted_run(commands.lab.runs, waits);
+    return commands.canon_a();
+  };
+  CHECK(canon_a({1, 2, 3}, false) == "");
+  CHECK(contains(canon_a({1, 2, 3}, true), "lacks 2 that were known before these (7, 8)"));
+  CHECK(contains(canon_a({1, 2}, false), "lacks 2 that were known before these (7, 8)"));
 }
 
 TEST_CASE("a row may have the seeds of another one, whatever was tried before", "[report][plan]") {
