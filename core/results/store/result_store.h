@@ -154,7 +154,8 @@ class ResultStore {
   /// Newest first.
   std::vector<RunSummary> runs(const RunFilter& filter = {}) const;
   std::vector<ConfiguredRun> configured_runs(const RunFilter& filter = {}) const;
-  /// These runs with their configs. Parsing those takes most of the time of reading many runs.
+  /// These runs with their configs, without those that were removed since they were found. Parsing
+  /// configs takes most of the time of reading many runs.
   std::vector<ConfiguredRun> with_configs(std::vector<RunSummary> runs) const;
   std::optional<RunSummary> run(const std::string& run_id) const;
 

@@ -462,6 +462,19 @@ TEST_CASE("of the runs that a query selects alone the configs are read", "[store
   REQUIRE(contains(error_of([&] { place.store.configured_runs(); }), "is damaged"));
 }
 
+TEST_CASE("a run that was removed since it was found is no damage", "[store]") {
+  Workplace place;
+  make_completed_run(place.runs, made("a"));
+  make_completed_run(place.runs, made("b"));
+  place.store.sync(place.runs);
+  const std::vector<RunSummary> found = place.store.runs();
+  remove_tree(place.runs / "b-20");
+  ResultStore(place.database).sync(place.runs);
+  const std::vector<ConfiguredRun> there = place.store.with_configs(found);
+  REQUIRE(there.size() == 1);
+  CHECK(there[0].summary.name == "a");
+}
+
 TEST_CASE("a store brings back no runs folder that was moved away", "[store]") {
   const TemporaryFolder folder;
   const fs::path runs = folder / "runs";
