@@ -124,11 +124,17 @@ Sweep parse_seeds(const std::string& text) {
   const int64_t first = seed_of(text.substr(0, dots)), last = seed_of(text.substr(dots + 2));
   if (last < first) throw Error("the seeds " + text + " are none: the last is before the first");
   if (last - first >= max_seeds)
-    throw Error("the seeds " + text + " are more than " + std::to_string(max_seeds));
+    throw Error("the seeds " + text + " are more than " + std::to_string(max_seeds),
+                "give fewer of them");
   return seeds_from(first, last - first + 1);
 }
 
 Sweep seeds_from(int64_t first, int64_t count) {
+  if (count > max_seeds)
+    throw Error(counted(static_cast<size_t>(count), "seed") + " are more than " +
+                    std::to_string(max_seeds),
+                "'--seeds' is the number of seeds, '--seed " + std::to_string(count) +
+                    "' is one of that name");
   if (count - 1 > largest_exact_integer - first)
     throw Error(
         counted(size_t(count), "seed") + " from " + std::to_string(first) + " on go too far",

@@ -38,6 +38,7 @@ TEST_CASE("seeds are a list or a range") {
     REQUIRE(error_of([&] { parse_seeds(text); }).find("is no seed") != std::string::npos);
   REQUIRE(error_of([] { parse_seeds("5..3"); }).find("are none") != std::string::npos);
   REQUIRE(error_of([] { parse_seeds("0..1000000"); }).find("more than") != std::string::npos);
+  REQUIRE(error_of([] { seeds_from(0, 20261127); }).find("more than") != std::string::npos);
   REQUIRE(error_of([] { parse_seeds("1,01"); }).find("twice") != std::string::npos);
 }
 
