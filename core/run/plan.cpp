@@ -405,7 +405,8 @@ worker::Request make_request(const PlannedRun& planned, const RunInputs& inputs)
 }
 
 void write_request(const RunFolder& folder, const worker::Request& request) {
-  write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
+  queue::write_own_files(folder.path(),
+                         {{folder.request_file().filename(), worker::to_line(request) + "\n"}});
 }
 
 /// Throws Error where another config or project has got a run of that name since it was planned.
@@ -575,6 +576,7 @@ void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
       RunInputs again = inputs;
       again.continue_from = {};
       again.continue_from.checkpoint = continued_checkpoint(planned.folder);
+      require_own_beginning(planned.folder, again.continue_from.checkpoint);
       write_request(planned.folder, make_request(planned, again));
       if (planned.action == Action::start) write_config(planned.folder, inputs);
     }

@@ -13,9 +13,11 @@
 #include "core/config/experiment.h"
 #include "core/data/rows/token_file.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/project/workspace.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/program_hash.h"
+#include "core/run/queue/owners.h"
 
 namespace forge::run {
 std::vector<worker::TokenSource> token_sources(const data::PreparedData& prepared,
@@ -429,12 +431,14 @@ void refresh_request(const RunFolder& folder,
   require_same(record, "data", record.identity.data_fingerprint, data.data_fingerprint, hint);
   require_same(
       record, "tokenizer", record.identity.tokenizer_fingerprint, data.tokenizer_fingerprint, hint);
+  require_own_beginning(folder, request.resume_from);
   const std::string moved_to = moved_workspace(folder, record, request.run_dir);
   request.run_dir = fs::absolute(folder.path()).string();
   request.train_tokens = token_sources(data, data.train);
   request.evaluation_tokens = token_sources(data, data.evaluation);
   request.validation_tokens = token_sources(data, data.validation);
-  write_file_atomic(folder.request_file(), worker::to_line(request) + "\n");
+  queue::write_own_files(folder.path(),
+                         {{folder.request_file().filename(), worker::to_line(request) + "\n"}});
   mark_needed(folder);
   const bool is_moved = !moved_to.empty();
   remember_places(folder, request.experiment, is_moved ? moved_to : workspace, is_moved);
@@ -453,6 +457,58 @@ fs::path continued_checkpoint(const RunFolder& folder) {
     if (problem.exit_code() == ExitCode::storage) throw;
     return "";
   }
+}
+
+namespace {
+
+/// Whether the checkpoint lies where its path says, and is of files alone: no link leads elsewhere.
+bool is_without_links(const fs::path& checkpoint) {
+  const fs::path run = run_of_checkpoint(checkpoint);
+  if (run.empty()) return false;
+  const fs::path runs_dir = fs::weakly_canonical(run.parent_path());
+  if (fs::weakly_canonical(checkpoint) !=
+      runs_dir / run.filename() / checkpoint.parent_path().filename() / checkpoint.filename())
+    return false;
+  const std::vector<fs::path> files = folder_entries(checkpoint);
+  return std::none_of(files.begin(), files.end(), [](const fs::path& file) {
+    std::error_code unknown;
+    return fs::is_symlink(fs::symlink_status(file, unknown));
+  });
+}
+
+/// Whether all of the checkpoint is of the user who wrote the file.
+bool is_of_owner(const fs::path& checkpoint, const fs::path& file) {
+  const std::string owner = queue::owner_name(file);
+  const std::vector<fs::path> files = folder_entries(checkpoint);
+  return std::all_of(files.begin(), files.end(), [&](const fs::path& each) {
+    return queue::owner_name(each) == owner;
+  });
+}
+
+}  // namespace
+
+void require_own_beginning(const RunFolder& folder, const fs::path& checkpoint) {
+  if (!is_folder(checkpoint)) return;
+  if (project::lies_below(fs::absolute(checkpoint).lexically_normal(), fs::absolute(folder.path())))
+    return;
+  const fs::path file = folder.request_file();
+  const std::string named =
+      "run '" + folder.id() + "' would go on from checkpoint '" + shown_path(checkpoint) + "', ";
+  if (!is_without_links(checkpoint))
+    throw Error(named + "to which a link leads",
+                "put the checkpoint itself in the place of the link",
+                ExitCode::failed);
+  if (queue::is_only_own(file)) return;
+  if (queue::is_of_other_user(file)) {
+    if (is_of_owner(checkpoint, file)) return;
+    throw Error(named + "which is not of " + queue::owner_name(file) + ", who wrote that",
+                "'forge run CONFIG --continue RUN --force' makes a run of your own that does so",
+                ExitCode::failed);
+  }
+  throw Error(named + "and others may have written that to '" + shown_path(file) + "'",
+              "if it is right, " + quoted_command("chmod go-w " + shell_quoted(file.string())) +
+                  " lets the run go on",
+              ExitCode::failed);
 }
 
 void require_optimizer_state(const fs::path& checkpoint, const std::string& backend) {
@@ -496,12 +552,14 @@ worker::Request restore_tokens(const RunFolder& folder,
                       {record.identity.data_fingerprint, record.identity.tokenizer_fingerprint});
     refresh_request(folder, planned, data);
   } catch (const Error& problem) {
-    const std::string hint = problem.hint().empty() ? "" : problem.hint() + "; ";
-    throw Error("the run's tokens '" + shown_path(missing) +
-                    "' are gone and cannot be prepared anew: " + problem.message(),
-                hint + quoted_command("forge runs resume " + shell_quoted(record.id)) +
-                    " prepares them where the text is there, and goes on with the run",
-                problem.exit_code());
+    // Its hint may quote the text, and others may read what is recorded of this run.
+    throw Error(
+        "the run's tokens '" + shown_path(missing) +
+            "' are gone and cannot be prepared anew: " + problem.message(),
+        quoted_command("forge runs resume " + shell_quoted(record.id)) +
+            " prepares them where the text is there, says what stands in the way, and goes on "
+            "with the run",
+        problem.exit_code());
   }
   planned = read_request(folder);
   request.train_tokens = planned.train_tokens;

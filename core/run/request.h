@@ -63,6 +63,12 @@ fs::path run_of_checkpoint(const fs::path& checkpoint);
 /// start.
 fs::path continued_checkpoint(const RunFolder& folder);
 
+/// Throws Error where the checkpoint that a run's request goes on from might be one that this user
+/// alone may read, though somebody else wrote the request: the run's folder would show its weights
+/// to them. It may lie in the run's own folder; else no link leads to it, and this user wrote the
+/// request, or the checkpoint is that user's who did.
+void require_own_beginning(const RunFolder& folder, const fs::path& checkpoint);
+
 /// Throws Error where a checkpoint of forge's own backends has the weights alone, as in a pack that
 /// was made without --checkpoints: no run goes on from it.
 void require_optimizer_state(const fs::path& checkpoint, const std::string& backend);

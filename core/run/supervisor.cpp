@@ -223,6 +223,7 @@ class Supervisor {
                                : request_.resume_from.empty() ? request_.initial_weights
                                                               : "";
     require_there(others);
+    if (continues_other) require_own_beginning(folder_, initial_checkpoint_);
     if (continues_other) require_whole_checkpoint(others);
     if (!restore_tokens()) return stopped("stopped on request while its data was prepared anew");
     // Not in request.json: the list is long, and every old run would be slower to read.

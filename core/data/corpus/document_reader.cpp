@@ -272,7 +272,8 @@ std::string document_text(const TextFiles& files, const TextChunk& chunk, size_t
   const Json record = try_parse_json(text);
   const std::string& field = files.rule.field;
   if (!record.is_object()) {
-    throw Error(place_of(files, chunk, index) + " is not a JSON object: " + beginning_of(text),
+    // Not what it says: a run that fails records this where others may read it.
+    throw Error(place_of(files, chunk, index) + " is not a JSON object",
                 "data.source jsonl reads one JSON object a line");
   }
   const auto found = record.find(field);

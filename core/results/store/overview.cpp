@@ -214,6 +214,10 @@ WaitingRun waiting(const fs::path& runs_dir,
   if (const auto closed = queue::closed_path(folder)) {
     waiting.closed = queue::closed_text(*closed, folder);
     if (!closed->is_own) waiting.owner = closed->owner;
+  } else {
+    waiting.closed = queue::foreign_entry_text(runs_dir, entry.run);
+    if (!waiting.closed.empty() && !queue::is_own_entry(runs_dir, entry.run))
+      waiting.owner = queue::owner_name(queue::queue_folder(runs_dir) / "entries" / entry.run);
   }
   const RunSummary* found = past.find(entry.run);
   if (!found || !config.is_object()) return waiting;

@@ -175,7 +175,8 @@ class Dispatcher {
     const std::optional<double> last_sign = last_sign_of_life(runs_dir_, entry);
     const double silence = sign_of_life_ && last_sign ? *sign_of_life_ - *last_sign : 0;
     const bool is_gone = silence >= gone_after_seconds && !folder_of(entry).is_running();
-    if (is_gone && (is_left_to_owner(entry) || leaves_if_over(entry))) return false;
+    if (is_gone && (is_left_to_owner(entry) || leaves_if_over(entry) || is_foreign(entry)))
+      return false;
     if (is_gone && take_over(entry)) return true;
     wait_for(entry, host_text(entry.host, silence));
     return false;
@@ -208,6 +209,13 @@ class Dispatcher {
     return true;
   }
 
+  /// Whether it waits for the user who has queued it.
+  bool is_foreign(const QueueEntry& entry) {
+    const std::string text = foreign_entry_text(runs_dir_, entry.run);
+    if (!text.empty()) wait_for(entry, text);
+    return !text.empty();
+  }
+
   /// Whether it waits for another user, or for one who allows its program.
   bool is_left_to_others(const QueueEntry& entry) {
     if (is_left_to_owner(entry)) return true;
@@ -234,6 +242,7 @@ class Dispatcher {
   void consider(const QueueEntry& entry) {
     const run::RunFolder folder = folder_of(entry);
     if (has_begun(entry) && (is_left_to_owner(entry) || leaves_if_over(entry))) return;
+    if (is_foreign(entry)) return;
     if (done_.no_process) return wait_for_process(entry, *done_.no_process);
     if (without_room_ >= most_without_room) {
       return wait_for(entry,

@@ -125,7 +125,7 @@ std::string unserved_run(const fs::path& runs_dir) {
   for (const QueueEntry& entry : read_entries(runs_dir, &unread)) {
     const run::RunFolder folder(runs_dir / entry.run);
     if (entry.host != here || !path_exists(folder.record_file())) continue;
-    if (closed_path(folder)) continue;
+    if (closed_path(folder) || !foreign_entry_text(runs_dir, entry.run).empty()) continue;
     const run::RunState state = folder.state();
     if (state == run::RunState::running) return "";
     if (next.empty() && state != run::RunState::completed) next = entry.run;

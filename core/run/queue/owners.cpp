@@ -1,5 +1,6 @@
 #include "core/run/queue/owners.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "core/base/files.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
+#include "core/run/queue/queue.h"
 
 namespace forge::queue {
 namespace {
@@ -30,7 +33,64 @@ std::string user_name(uid_t user) {
   return found->second = has_name ? entry.pw_name : "user " + std::to_string(user);
 }
 
+/// Owner and rights that a file is shown with.
+struct Shown {
+  uid_t owner = 0;
+  mode_t rights = 0;
+};
+
+/// Those of a file that this user makes in a folder for itself alone; none where that cannot be.
+std::optional<Shown> shown_of_new_file(const fs::path& folder) {
+  const fs::path path = aside_path(folder / "owner");
+  const FileDescriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return std::nullopt;
+  struct stat status {};
+  const bool is_seen = ::fstat(file.get(), &status) == 0;
+  ::unlink(path.c_str());
+  return is_seen ? std::optional<Shown>({status.st_uid, status.st_mode}) : std::nullopt;
+}
+
+/// The same; a folder is asked once.
+std::optional<Shown> shown_in(const fs::path& folder) {
+  thread_local std::map<std::pair<std::string, uid_t>, Shown> known;
+  const std::pair<std::string, uid_t> key = {folder.string(), ::geteuid()};
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  const std::optional<Shown> shown = shown_of_new_file(folder);
+  if (shown) known.emplace(key, *shown);
+  return shown;
+}
+
 }  // namespace
+
+bool is_only_own(const fs::path& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return false;
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return false;
+  const auto is_it = [&](uid_t owner, mode_t always_given) {
+    return status.st_uid == owner && (status.st_mode & ~always_given & (S_IWGRP | S_IWOTH)) == 0;
+  };
+  if (is_it(::geteuid(), 0)) return true;
+  const std::optional<Shown> shown = shown_in(path.parent_path());
+  return shown && is_it(shown->owner, shown->rights);
+}
+
+void write_own_files(const fs::path& folder,
+                     const std::vector<std::pair<std::string, std::string>>& contents) {
+  // Where nobody else can open them before their rights are what they are to be.
+  const ScratchFolder aside(aside_path(folder / "own"), ScratchFolder::Access::own);
+  write_files_atomic(aside.path(), contents);
+  for (const auto& [name, content] : contents) {
+    const fs::path file = aside.path() / name;
+    std::error_code has_no_rights;  // the file system
+    fs::permissions(file,
+                    fs::perms::group_write | fs::perms::others_write,
+                    fs::perm_options::remove,
+                    has_no_rights);
+    rename_path(file, folder / name);
+  }
+  sync_path(folder);
+}
 
 std::string owner_name(const fs::path& path) {
   struct stat status {};
@@ -94,8 +154,16 @@ std::string closed_text(const ClosedPath& closed, const run::RunFolder& folder) 
                    " it";
 }
 
+std::string foreign_entry_text(const fs::path& runs_dir, const std::string& run) {
+  const fs::path entry = queue_folder(runs_dir) / "entries" / run;
+  if (is_only_own(entry)) return "";
+  if (is_of_other_user(entry)) return "its owner, " + owner_name(entry) + ", who queued it";
+  return "its entry in the queue, which others may have written: " +
+         quoted_command("forge runs resume " + shell_quoted(run)) + " queues it anew";
+}
+
 bool is_own_entry(const fs::path& runs_dir, const std::string& run) {
-  const fs::path entry = runs_dir / ".queue" / "entries" / run;
+  const fs::path entry = queue_folder(runs_dir) / "entries" / run;
   return path_exists(entry) && !is_of_other_user(entry);
 }
 

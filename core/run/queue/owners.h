@@ -3,14 +3,28 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/run/run_folder.h"
 
-/// Users who share a runs folder. A run that one of them has queued may be started by another one's
-/// forge, where the rights of its files allow that. Where they do not, nobody but its owner can say
-/// whether it runs, has ended or was removed: others leave its entry in the queue as it is.
+/// Users who share a runs folder. Each one's forge starts the runs alone that this user has queued:
+/// a run's files name paths, which others may change, and what these lead to would be read with the
+/// rights of whoever starts the run. Where its files' rights keep others from a run, nobody but its
+/// owner can say whether it runs, has ended or was removed: others leave its entry in the queue as
+/// it is.
 namespace forge::queue {
+
+/// Whether what stands at a path, a plain file or folder and no link, is this user's, and nobody
+/// else may write to it. Where a file system gives all files another owner or other rights, as a
+/// network's or Windows' does, that is what counts which a new file of this user's gets there.
+bool is_only_own(const std::filesystem::path& path);
+
+/// Replaces files of a folder, by their names, as write_files_atomic does. Nobody else may write to
+/// them, whatever this user's umask is.
+void write_own_files(const std::filesystem::path& folder,
+                     const std::vector<std::pair<std::string, std::string>>& contents);
 
 /// The user who owns what stands at a path, "alice", or "user 1000" where the machine has no name
 /// for them; "" where nothing can be seen there.
@@ -41,6 +55,10 @@ Error closed_error(const ClosedPath& closed);
 
 /// What such a run waits for in the queue: "alice, to whom 'RUN/events.jsonl' belongs: …".
 std::string closed_text(const ClosedPath& closed, const run::RunFolder& folder);
+
+/// What a run waits for that this user's forge does not start, as somebody else has queued it or
+/// may have changed its entry: "its owner, alice, who queued it". "" where it does.
+std::string foreign_entry_text(const std::filesystem::path& runs_dir, const std::string& run);
 
 /// Whether this user wrote the run's entry in the queue last. It may be withdrawn then, whoever
 /// owns the run's files.

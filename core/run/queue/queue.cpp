@@ -197,16 +197,17 @@ bool starts_before(const QueueEntry& left, const QueueEntry& right) {
   return rank(left) < rank(right);
 }
 
-fs::path folder_of(const fs::path& runs_dir) { return runs_dir / ".queue"; }
 fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 
 }  // namespace
+
+fs::path queue_folder(const fs::path& runs_dir) { return runs_dir / ".queue"; }
 
 fs::path lock_file(const fs::path& runs_dir) {
   run::require_runs_dir(runs_dir);
   make_own_folders(runs_dir, fs::path(".queue") / "entries");
   make_own_folders(runs_dir, fs::path(".queue") / "leases");
-  return folder_of(runs_dir) / "lock";
+  return queue_folder(runs_dir) / "lock";
 }
 
 struct Queue::DelayedStop {
@@ -251,7 +252,7 @@ std::string unread_text(const fs::path& runs_dir, const fs::path& file) {
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::string>* problems) {
   std::vector<fs::path> files;
   try {
-    files = required_entries(entries_folder(folder_of(runs_dir)));
+    files = required_entries(entries_folder(queue_folder(runs_dir)));
   } catch (const Error& problem) {
     if (!problems) throw;
     problems->push_back("the queue is not shown: " + problem.message());
@@ -277,11 +278,11 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::
 }
 
 fs::path leases_folder(const fs::path& runs_dir) {
-  return folder_of(runs_dir) / "leases" / run::host_name();
+  return queue_folder(runs_dir) / "leases" / run::host_name();
 }
 
 bool is_queued(const fs::path& runs_dir, const std::string& run) {
-  const fs::path file = entries_folder(folder_of(runs_dir)) / run;
+  const fs::path file = entries_folder(queue_folder(runs_dir)) / run;
   if (!path_exists(file)) return false;
   if (is_closed(file, R_OK)) return true;
   try {
@@ -293,7 +294,7 @@ bool is_queued(const fs::path& runs_dir, const std::string& run) {
 }
 
 Queue::Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock)
-    : folder_(folder_of(runs_dir)),
+    : folder_(queue_folder(runs_dir)),
       delayed_stop_(std::move(delayed_stop)),
       lock_(std::move(lock)),
       entries_(read_entries(runs_dir)) {}
@@ -360,14 +361,14 @@ void Queue::add(const std::vector<QueueEntry>& entries) {
   for (auto& [run, entry] : all) entries_.push_back(std::move(entry));
   std::sort(entries_.begin(), entries_.end(), starts_before);
   for (const QueueEntry& entry : entries) keep_own_environment(folder_, entry.group);
-  write_files_atomic(entries_folder(folder_), {files.begin(), files.end()});
+  write_own_files(entries_folder(folder_), {files.begin(), files.end()});
   forget_other_environments();  // all of these runs may wait already, for another command
 }
 
 void Queue::put(const QueueEntry& entry) {
   require_sound(entry);
   const QueueEntry added = entry;  // may be one of entries_
-  write_file_atomic(entries_folder(folder_) / added.run, text_of(added));
+  write_own_files(entries_folder(folder_), {{added.run, text_of(added)}});
   forget(added.run);
   entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), added, starts_before), added);
 }

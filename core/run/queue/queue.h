@@ -107,6 +107,9 @@ nlohmann::json to_json(const QueueEntry& entry);
 /// Throws Error naming the field that is wrong. Names cannot lead out of the queue's folder.
 QueueEntry entry_from_json(const nlohmann::json& json);
 
+/// Of a runs folder; it need not exist.
+fs::path queue_folder(const fs::path& runs_dir);
+
 /// The file that a process locks while it changes the queue of a runs folder, in a folder that is
 /// made where it is missing.
 fs::path lock_file(const fs::path& runs_dir);
@@ -114,7 +117,8 @@ fs::path lock_file(const fs::path& runs_dir);
 /// The queue of a runs folder. Its files outlive every process:
 ///
 ///     .queue/lock           held by whoever changes the queue
-///     .queue/entries/<run>  a QueueEntry, until the run has ended
+///     .queue/entries/<run>  a QueueEntry, until the run has ended. The user who owns the file has
+///                           queued the run, and their processes alone start it: owners.h
 ///     .queue/leases/<host>/<device>
 ///     .queue/hosts/<host>   its last sign of life: hosts.h
 ///     .queue/keeper-<host>-<user>  held by the process that keeps the queue: keeper.h

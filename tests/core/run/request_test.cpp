@@ -1,4 +1,8 @@
 #include "core/run/request.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "core/base/files.h"
 #include "core/base/hash.h"
 #include "core/data/rows/token_file.h"
@@ -7,6 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/odd_json.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::run {
@@ -283,6 +288,93 @@ TEST_CASE("an imported model has nothing to go on with", "[run][renew]") {
   REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "is a model that was imported"));
   write_file_atomic(folder.request_file(), "half");
   REQUIRE(tests::contains(error_of([&] { read_request(folder); }), "request.json': "));
+}
+
+/// A run that another user's request lets begin from a checkpoint of a run of this user's.
+struct OthersBeginning {
+  OthersBeginning() {
+    fs::permissions(runs.path(), fs::perms::all);
+    checkpoint = save_checkpoint(origin.checkpoints(), 5);
+  }
+  /// Another user writes the request of the run.
+  void write_by_other() const {
+    fs::permissions(run.path(), fs::perms::all);
+    as_other_user([&] {
+      const std::string text = read_file(run.request_file());
+      remove_tree(run.request_file());
+      write_file_atomic(run.request_file(), text);
+    });
+  }
+  std::string error() const {
+    return error_of([&] { require_own_beginning(run, checkpoint); });
+  }
+
+  TemporaryFolder runs, elsewhere;
+  RunFolder origin = new_run(elsewhere.path());
+  RunFolder run = new_run(runs.path());
+  fs::path checkpoint;
+};
+
+TEST_CASE("a run goes on from no checkpoint that the writer of its request may not have read",
+          "[run][hostile]") {
+  OthersBeginning scene;
+  CHECK(scene.error().empty());
+  if (::geteuid() == 0) {  // only root can be two users
+    scene.write_by_other();
+    const std::string error = scene.error();
+    INFO(error);
+    CHECK(contains(error, "', which is not of "));
+    CHECK(contains(error, ", who wrote that\nhint: 'forge run CONFIG --continue RUN --force'"));
+    const worker::Request request = read_request(scene.run);
+    CHECK(contains(error_of([&] {
+                     worker::Request other = request;
+                     other.resume_from = scene.checkpoint.string();
+                     data::PreparedData data;
+                     data.data_fingerprint = scene.run.record().identity.data_fingerprint;
+                     data.tokenizer_fingerprint = scene.run.record().identity.tokenizer_fingerprint;
+                     refresh_request(scene.run, other, data);
+                   }),
+                   ", who wrote that"));
+    for (const fs::directory_entry& file : fs::directory_iterator(scene.checkpoint))
+      REQUIRE(::chown(file.path().c_str(), 65534, 65534) == 0);
+    CHECK(scene.error().empty());
+  }
+}
+
+TEST_CASE("a request that others may have written begins no run elsewhere", "[run][hostile]") {
+  OthersBeginning scene;
+  fs::permissions(scene.run.request_file(), fs::perms(0664));
+  CHECK(contains(scene.error(), "and others may have written that to '"));
+  CHECK(contains(scene.error(), "'chmod go-w "));
+  scene.checkpoint = save_checkpoint(scene.run.checkpoints(), 5);
+  CHECK(scene.error().empty());
+}
+
+TEST_CASE("no link leads to the checkpoint that a run goes on from", "[run][hostile]") {
+  OthersBeginning scene;
+  const fs::path away = scene.elsewhere / "away";
+  SECTION("its folder") {
+    fs::rename(scene.checkpoint, away);
+    fs::create_directory_symlink(away, scene.checkpoint);
+  }
+  SECTION("the folder of all") {
+    fs::rename(scene.origin.checkpoints(), away);
+    fs::create_directory_symlink(away, scene.origin.checkpoints());
+  }
+  SECTION("a file") {
+    const fs::path file = fs::directory_iterator(scene.checkpoint)->path();
+    fs::rename(file, away);
+    fs::create_symlink(away, file);
+  }
+  CHECK(contains(scene.error(), "', to which a link leads"));
+}
+
+TEST_CASE("nobody else may write to a request, whatever the umask is", "[run][hostile]") {
+  const TemporaryFolder runs;
+  const mode_t before = ::umask(0);
+  const RunFolder run = new_run(runs.path());
+  ::umask(before);
+  CHECK((fs::status(run.request_file()).permissions() & fs::perms(0022)) == fs::perms::none);
 }
 
 TEST_CASE("a hint repeats a command that was typed only where it can start nothing else",

@@ -1,5 +1,7 @@
 #include "core/run/queue/owners.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -57,7 +59,9 @@ TEST_CASE("a run that another user may not write to is left in the queue", "[que
   Scene scene(holds_the_lock);
   QueueEntry entry = scene.add(1);
   const fs::perms rights = GENERATE(listed, hidden);
-  SECTION("it has not begun") {}
+  std::string reason = rights == listed ? "this user may not write to its folder"
+                                        : "this user may not read its folder";
+  SECTION("it has not begun") { reason = "who queued it"; }
   SECTION("it has begun, and may run") {
     entry.starts = max_starts;
     entry.device = "cpu";
@@ -79,12 +83,60 @@ TEST_CASE("a run that another user may not write to is left in the queue", "[que
   const std::string said = dispatched_by_other(scene, entry);
   INFO(said);
   CHECK(contains(said, "waits for its owner, "));
-  CHECK(contains(said,
-                 rights == listed ? "this user may not write to its folder"
-                                  : "this user may not read its folder"));
+  CHECK(contains(said, ::geteuid() == 0 ? reason : "this user may not"));
   CHECK_FALSE(contains(said, "failed"));
   REQUIRE(path_exists(file));
   CHECK(read_file(file) == before);
+}
+
+TEST_CASE("a run is started for nobody but the user who has queued it",
+          "[queue][owners][hostile]") {
+  if (::geteuid() != 0) return;  // only root can be two users
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  Lease::try_acquire(leases_folder(scene.path()), {"cpu", 4}, 1);
+  give_sign_of_life(scene.path());
+  share(scene);
+  for (const fs::path& path : {scene.path() / ".queue" / "leases", scene.run(entry).path()})
+    fs::permissions(path, fs::perms::all);
+  for (const auto& file : fs::recursive_directory_iterator(scene.path() / ".queue" / "leases"))
+    fs::permissions(file, fs::perms::all);
+  const std::string said = words_of_other_user([&] {
+    const DispatchResult done = scene.dispatch_unless_locked();
+    return "waits for " + done.waiting.at(entry.run) + (done.needs_keeper ? ", keeper" : "") +
+           ", unserved: " + unserved_run(scene.path());
+  });
+  CHECK(said == "waits for its owner, root, who queued it, unserved: ");
+  // Nor does root start another user's.
+  const std::string theirs = words_of_other_user([&] { return scene.add(2).run; });
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.waiting.count(theirs) == 1);
+  CHECK(contains(done.waiting.at(theirs), ", who queued it"));
+  CHECK(done.started.empty());  // the entry was shared: see the next test
+}
+
+TEST_CASE("an entry that others may write to starts nothing until it is written anew",
+          "[queue][owners][hostile]") {
+  Scene scene(holds_the_lock);
+  const mode_t before = ::umask(0);
+  const QueueEntry entry = scene.add(1);
+  ::umask(before);
+  const fs::path file = scene.path() / ".queue" / "entries" / entry.run;
+  CHECK((fs::status(file).permissions() & fs::perms(0022)) == fs::perms::none);
+  SECTION("by its rights") { fs::permissions(file, fs::perms(0664)); }
+  SECTION("through a link") {
+    fs::rename(file, scene.path() / "elsewhere");
+    fs::create_symlink(scene.path() / "elsewhere", file);
+  }
+  const DispatchResult done = scene.dispatch();
+  CHECK(done.started.empty());
+  if (!fs::is_symlink(file)) {
+    CHECK(contains(done.waiting.at(entry.run),
+                   "which others may have written: 'forge runs resume " + entry.run + "'"));
+    CHECK_FALSE(done.needs_keeper);
+  }
+  scene.put(entry);
+  CHECK(scene.started() == std::vector<std::string>{entry.run});
 }
 
 TEST_CASE("another user's run holds up none of one's own", "[queue][owners]") {
@@ -183,6 +235,10 @@ TEST_CASE("a run that waits for a file of another user's says for which one", "[
   fs::permissions(scene.path() / ".queue" / "leases", fs::perms::all);
   fs::permissions(scene.run(entry).path(), fs::perms::all);
   log_with(scene, entry, fs::perms(0644));
+  words_of_other_user([&] {
+    scene.put(entry);
+    return std::string();
+  });
   const std::string said = dispatched_by_other(scene, entry);
   INFO(said);
   CHECK(contains(said, "/events.jsonl' belongs: this user may not write to it"));
