@@ -9,6 +9,7 @@
 #include "core/base/sha256.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
+#include "core/run/queue/owners.h"
 
 namespace forge::run {
 namespace {
@@ -46,15 +47,31 @@ std::string code_of_blocks(const config::ModelConfig& model) {
 
 }  // namespace
 
+/// A cache may be a group's, or root may work in a user's: what others could have written there is
+/// no permission of this user's.
 bool is_command_allowed(const Identity& identity, const config::Experiment& experiment) {
-  return experiment.backend == config::own_backend || is_file(allowance_file(identity, experiment));
+  if (experiment.backend == config::own_backend) return true;
+  const fs::path file = allowance_file(identity, experiment);
+  return is_file(file) && queue::is_only_own(file.parent_path()) && queue::is_only_own(file);
 }
 
 void allow_command(const Identity& identity, const config::Experiment& experiment) {
   if (is_command_allowed(identity, experiment)) return;
   const fs::path file = allowance_file(identity, experiment);
-  make_directories(file.parent_path());
-  write_file_atomic(file, shown_command(experiment.external) + "\n");  // for people
+  const fs::path folder = file.parent_path(), cache = user_cache_dir();
+  for (const fs::path& place : {cache, folder}) {
+    if (!queue::is_of_other_user(place) || queue::is_only_own(place)) continue;
+    throw Error("the program of '" + experiment.backend + "' cannot be allowed in the cache '" +
+                    shown_path(cache) + "', which is not yours",
+                "FORGE_CACHE_DIR must name a folder of your own");
+  }
+  // What others could write there may be a permission that they gave.
+  if (!queue::is_only_own(folder)) remove_tree(folder);
+  make_directories(folder);
+  std::error_code has_no_rights;  // the file system
+  fs::permissions(folder, fs::perms::owner_all, has_no_rights);
+  const std::string shown = shown_command(experiment.external) + "\n";  // for people
+  queue::write_own_files(folder, {{file.filename(), shown}});
 }
 
 void require_allowed_command(const std::string& run,
