@@ -381,8 +381,14 @@ std::optional<FileLock> RunFolder::try_lock(double patience_seconds) const {
 }
 
 RunStatus RunFolder::status(std::optional<int64_t> max_steps) const {
+  return status_of(max_steps, false);
+}
+
+RunStatus RunFolder::status_before_lock() const { return status_of({}, true); }
+
+RunStatus RunFolder::status_of(std::optional<int64_t> max_steps, bool is_own_lock) const {
   try {
-    return status_from_events(max_steps);
+    return status_from_events(max_steps, is_own_lock);
   } catch (const Error& problem) {
     RunStatus status;  // one strange file must not end a listing of all runs
     status.state = RunState::failed;
@@ -392,9 +398,10 @@ RunStatus RunFolder::status(std::optional<int64_t> max_steps) const {
   }
 }
 
-RunStatus RunFolder::status_from_events(std::optional<int64_t> max_steps) const {
+RunStatus RunFolder::status_from_events(std::optional<int64_t> max_steps, bool is_own_lock) const {
   std::vector<std::string> lines = last_whole_lines(events_file(), lines_of_end);
   while (true) {
+    if (is_own_lock) break;
     if (is_running()) {
       RunStatus status;
       status.state = RunState::running;

@@ -227,6 +227,8 @@ class RunFolder {
   /// A run is completed where its log ends with a worker that finished at the config's last step.
   /// Who knows train.max_steps saves reading config.json for it.
   RunStatus status(std::optional<int64_t> max_steps = {}) const;
+  /// The same for who holds the run's lock: that it is held says nothing.
+  RunStatus status_before_lock() const;
   /// Throws Error where the folder, its checkpoints or a file that is appended to is a link or
   /// anything else but a real folder or file: who writes to the run would change something
   /// elsewhere.
@@ -243,7 +245,8 @@ class RunFolder {
   void request_save() const;
 
  private:
-  RunStatus status_from_events(std::optional<int64_t> max_steps) const;
+  RunStatus status_from_events(std::optional<int64_t> max_steps, bool is_own_lock) const;
+  RunStatus status_of(std::optional<int64_t> max_steps, bool is_own_lock) const;
 
   std::filesystem::path path_;
 };

@@ -94,10 +94,12 @@ int start_supervisor(const RunFolder& folder,
     if (steady_seconds() > deadline) {
       worker::signal_process(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
-      throw Error("the supervisor of run '" + folder.id() + "' did not take its lock within " +
-                      human_duration(timeout_seconds),
-                  "is " + folder.path().string() + " on a file system without flock?",
-                  ExitCode::failed);
+      // The machine is slow, and would be so for every other run.
+      throw NoProcess("the supervisor of run '" + folder.id() + "' did not take its lock within " +
+                          human_duration(timeout_seconds),
+                      "the machine may be short of memory, or the disk of " +
+                          folder.path().string() + " be slow or without flock",
+                      ExitCode::failed);
     }
     ::poll(nullptr, 0, 2);
   }

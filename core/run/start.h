@@ -21,15 +21,15 @@ struct SupervisorStart {
 };
 
 /// The machine refused a process: a limit of them is reached, or the program is not there, since it
-/// is being installed anew, say. Of no run's making; it may pass.
+/// is being installed anew, say; or it is too slow to start one. Of no run's making; it may pass.
 struct NoProcess : Error {
   using Error::Error;
 };
 
 /// Starts `program supervise RUN_DIR` in a session of its own: it outlives this process and its
 /// terminal. Its streams go to supervisor.log. Returns its process id once it holds the run's lock
-/// (or has already ended the run). Throws NoProcess where it cannot be started, and Error with its
-/// last words when it ended before or did not get there in time.
+/// (or has already ended the run). Throws NoProcess where it cannot be started or does not get
+/// there in time: it is killed then. Throws Error with its last words when it ended before.
 int start_supervisor(const RunFolder& folder,
                      const std::filesystem::path& program,
                      const SupervisorStart& start = {},

@@ -512,20 +512,19 @@ int supervise(const RunFolder& folder,
               const worker::Backend& backend,
               worker::Launcher& launcher,
               const SupervisorOptions& options) {
-  const RunStatus before = folder.status();
-  folder.require_undamaged(before);
-  const bool completed_before = before.state == RunState::completed;
-  RunLock lock(folder);
+  RunLock lock(folder);  // first: the starter waits for it, and a long log takes its time
   const auto notify_end = [&](int exit_code) {
     if (options.at_end) options.at_end(exit_code);
     return exit_code;
   };
-  if (completed_before) {
-    write_done(folder);
-    return notify_end(supervised_completed);
-  }
   int exit_code = supervised_failed;
   try {
+    const RunStatus before = folder.status_before_lock();
+    folder.require_undamaged(before);
+    if (before.state == RunState::completed) {
+      write_done(folder);
+      return notify_end(supervised_completed);
+    }
     exit_code = run_until_done(folder, lock, backend, launcher, options);
   } catch (const Error& problem) {
     notify_end(static_cast<int>(problem.exit_code()));

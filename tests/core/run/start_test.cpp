@@ -199,5 +199,32 @@ TEST_CASE("a supervisor's log empties no file elsewhere", "[run][process][hostil
   REQUIRE(read_file(theirs) == "text");
 }
 
+TEST_CASE("a supervisor that is too slow to begin is no fault of its run", "[run][process]") {
+  const RealRun scene;
+  const fs::path program = scene.runs.write("slow.sh", "#!/bin/sh\nexec sleep 100\n");
+  fs::permissions(program, fs::perms::owner_all);
+  bool is_refused = false;
+  try {
+    start_supervisor(scene.run, program, {}, 0.3);
+  } catch (const NoProcess& problem) {
+    is_refused = contains(problem.message(), "did not take its lock within");
+  }
+  CHECK(is_refused);
+  CHECK(read_events(scene.run.events_file()).empty());
+}
+
+TEST_CASE("a supervisor takes its lock before it reads what is recorded", "[run][process]") {
+  const RealRun scene;
+  write_file_atomic(scene.run.done_file(), "");  // and no events: the record is damaged
+  worker::LocalLauncher launcher;
+  SupervisorOptions options;
+  bool was_locked = false;
+  options.at_end = [&](int) { was_locked = scene.run.is_running(); };
+  const std::string error =
+      error_of([&] { supervise(scene.run, scene.backend, launcher, options); });
+  CHECK(contains(error, "is damaged"));
+  CHECK(was_locked);
+}
+
 }  // namespace
 }  // namespace forge::run
