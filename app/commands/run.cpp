@@ -476,7 +476,7 @@ int supervise(const Context& context, const SuperviseOptions& options) {
     try_to([&] { queue::dispatch(folder.path().parent_path(), context.program(), if_locked); });
   };
   const auto hand_on = [&](int exit_code) {
-    for (const int lease : leases) ::close(lease);  // frees the devices for the next run
+    for (const int lease : leases) queue::release_lease(lease);  // for the next run
     try_to([&] {
       const std::filesystem::path runs_dir = folder.path().parent_path();
       const queue::DispatchResult done =

@@ -84,6 +84,14 @@ int used_units(const fs::path& folder, const LeaseDevice& device) {
   return taken;
 }
 
+void release_lease(int descriptor) {
+  struct flock all {};  // from the first unit to the last
+  all.l_type = F_UNLCK;
+  all.l_whence = SEEK_SET;
+  ::fcntl(descriptor, F_OFD_SETLK, &all);
+  ::close(descriptor);
+}
+
 ResourceRequest resource_request(const worker::Environment& environment,
                                  const std::string& device,
                                  int jobs,

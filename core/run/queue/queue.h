@@ -64,6 +64,10 @@ struct ResourceRequest {
   int count = 1;  ///< of devices, at once
 };
 
+/// Frees the device of a lease that this process was given, for all who share it, and closes the
+/// descriptor: a program that the worker left behind would hold it as long as it lives.
+void release_lease(int descriptor);
+
 /// The request of a run that its backend would run on `environment`. On a CPU of `cores` it needs
 /// as many as it has threads. It needs a whole GPU, unless `jobs` runs at once (0: no limit) share
 /// fewer GPUs evenly. `device` is the user's choice: "cuda:1" is that device, anything else any

@@ -145,6 +145,20 @@ TEST_CASE("a lease is held by every process that inherits it, however the others
   REQUIRE(used_units(folder.path(), cpu) == 0);
 }
 
+TEST_CASE("a lease that is released is held by none of those who share it", "[queue][lease]") {
+  const TemporaryFolder folder;
+  const auto lease = Lease::try_acquire(folder.path(), cpu, 4);
+  const pid_t left_behind = ::fork();
+  if (left_behind == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  release_lease(::dup(lease->descriptor()));  // as a supervisor has it from its starter
+  CHECK(used_units(folder.path(), cpu) == 0);
+  ::kill(left_behind, SIGKILL);
+  ::waitpid(left_behind, nullptr, 0);
+}
+
 TEST_CASE("nothing is taken of a device that nobody has leased yet", "[queue][lease]") {
   TemporaryFolder folder;
   REQUIRE(used_units(folder / "none", cpu) == 0);
