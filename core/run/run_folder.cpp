@@ -534,6 +534,27 @@ std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   return runs;
 }
 
+namespace {
+
+/// Whether it ends in a whole key, "-" and 12 hex digits, or in that of a repetition, "-N". It is
+/// no beginning of an id then: where that run was removed, a repetition of it is not meant.
+bool is_whole_id(const std::string& id) {
+  constexpr size_t key_digits = 12;
+  const auto ends_in_key = [](std::string_view text) {
+    if (text.size() <= key_digits + 1 || text[text.size() - key_digits - 1] != '-') return false;
+    return text.find_last_not_of("0123456789abcdef") == text.size() - key_digits - 1;
+  };
+  const std::string_view text = id;
+  const size_t dash = text.rfind('-');
+  if (dash == std::string_view::npos) return false;
+  const std::string_view last = text.substr(dash + 1);
+  const bool is_number =
+      !last.empty() && last.find_first_not_of("0123456789") == std::string_view::npos;
+  return ends_in_key(text) || (is_number && ends_in_key(text.substr(0, dash)));
+}
+
+}  // namespace
+
 std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& id) {
   const bool is_name = !id.empty() && id[0] != '.' && id.find('/') == std::string::npos;
   if (!is_name) return std::nullopt;
@@ -544,6 +565,7 @@ std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& i
     throw Error("'" + id + "' is no run: " + linked_run_text,
                 "a run of another runs folder is named by its path, or listed with FORGE_RUNS_DIR");
   }
+  if (is_whole_id(id)) return std::nullopt;
   std::vector<RunFolder> found;
   for (const fs::path& entry : folder_entries(runs_dir)) {
     RunFolder folder(entry);

@@ -435,6 +435,19 @@ TEST_CASE("a run is found by its id or a beginning that no other has", "[run][ru
   REQUIRE(contains(error_of([&] { find_run(runs.path(), "nope"); }), "nope-1a, nope-1a-2"));
 }
 
+TEST_CASE("a whole id is no beginning of that of a repetition", "[run][run_folder]") {
+  const TemporaryFolder runs;
+  const std::string id = "train-0123456789ab";
+  for (const char* end : {"-2", "-20", "-copy"}) runs.write(id + end + "/run.json", "{}");
+  CHECK_FALSE(find_run(runs.path(), id));
+  CHECK(find_run(runs.path(), id + "-2")->id() == id + "-2");
+  fs::remove_all(runs / (id + "-2"));
+  CHECK_FALSE(find_run(runs.path(), id + "-2"));
+  CHECK(find_run(runs.path(), id + "-c")->id() == id + "-copy");
+  fs::remove_all(runs / (id + "-copy"));
+  CHECK(find_run(runs.path(), "train-0123456789a")->id() == id + "-20");
+}
+
 TEST_CASE("a run of a config whose name no config can have is damaged",
           "[run][run_folder][hostile]") {
   const TemporaryFolder runs;
