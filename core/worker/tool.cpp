@@ -62,19 +62,40 @@ std::optional<ToolAnswer> run_tool(Launcher& launcher,
 
 namespace {
 
+/// What tells git of a repository other than that of its folder, as a hook or an alias has it set:
+/// those of `git rev-parse --local-env-vars` but for settings, which may say that a folder is safe.
+constexpr const char* repository_variables[] = {"GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                                                "GIT_COMMON_DIR",
+                                                "GIT_DIR",
+                                                "GIT_GRAFT_FILE",
+                                                "GIT_IMPLICIT_WORK_TREE",
+                                                "GIT_INDEX_FILE",
+                                                "GIT_INTERNAL_SUPER_PREFIX",
+                                                "GIT_NAMESPACE",
+                                                "GIT_NO_REPLACE_OBJECTS",
+                                                "GIT_OBJECT_DIRECTORY",
+                                                "GIT_PREFIX",
+                                                "GIT_REPLACE_REF_BASE",
+                                                "GIT_SHALLOW_FILE",
+                                                "GIT_WORK_TREE"};
+
 /// Git that starts no program of the repository's choice, as far as options can say that.
 WorkerCommand guarded_git(const fs::path& folder) {
   WorkerCommand git;
-  git.arguments = {"git",
-                   "--no-pager",
-                   "-C",
-                   folder.string(),
-                   "-c",
-                   "safe.bareRepository=explicit",
-                   "-c",
-                   "core.fsmonitor=false",
-                   "-c",
-                   "core.hooksPath=/dev/null"};
+  git.arguments = {"env"};
+  for (const char* name : repository_variables)
+    git.arguments.insert(git.arguments.end(), {"-u", name});
+  git.arguments.insert(git.arguments.end(),
+                       {"git",
+                        "--no-pager",
+                        "-C",
+                        folder.string(),
+                        "-c",
+                        "safe.bareRepository=explicit",
+                        "-c",
+                        "core.fsmonitor=false",
+                        "-c",
+                        "core.hooksPath=/dev/null"});
   // Of a partial clone, git would fetch what is missing, by whatever helper the config names.
   git.environment = {{"GIT_OPTIONAL_LOCKS", "0"},
                      {"GIT_NO_LAZY_FETCH", "1"},
@@ -85,9 +106,9 @@ WorkerCommand guarded_git(const fs::path& folder) {
 
 std::optional<ToolAnswer> ask(Launcher& launcher,
                               WorkerCommand git,
+                              const fs::path& folder,
                               const std::vector<std::string>& arguments) {
   git.arguments.insert(git.arguments.end(), arguments.begin(), arguments.end());
-  const std::string folder = git.arguments.at(3);
   return run_tool(launcher,
                   git,
                   {"git, which looks for the commit and for changed files in '" +
@@ -115,10 +136,10 @@ bool may_have_any_characters(const std::string& name) {
 
 /// Turns the content filters of the repository off. False where that cannot be: git cuts what
 /// follows -c at its first "=", and a name may have one.
-bool turn_filters_off(Launcher& launcher, WorkerCommand& git) {
+bool turn_filters_off(Launcher& launcher, WorkerCommand& git, const fs::path& folder) {
   // All names, of included files, too: a regular expression of git's finds none that has bytes
   // which the locale does not know. No name has a line break.
-  const auto names = ask(launcher, git, {"config", "--list", "--name-only"});
+  const auto names = ask(launcher, git, folder, {"config", "--list", "--name-only"});
   if (!names || names->code != 0) return false;
   for (const std::string& name : names->lines) {
     if (!is_plain(name) && !may_have_any_characters(name)) return false;
@@ -135,12 +156,13 @@ bool turn_filters_off(Launcher& launcher, WorkerCommand& git) {
 
 std::string git_revision(Launcher& launcher, const fs::path& folder) {
   WorkerCommand git = guarded_git(folder);
-  const auto head = ask(launcher, git, {"rev-parse", "--verify", "--short=12", "HEAD"});
+  const auto head = ask(launcher, git, folder, {"rev-parse", "--verify", "--short=12", "HEAD"});
   if (!head || head->code != 0 || head->lines.empty()) return "";
-  if (!turn_filters_off(launcher, git)) return "";
+  if (!turn_filters_off(launcher, git, folder)) return "";
   // A submodule is a repository with a config of its own: only its commit is compared.
   const auto changes = ask(launcher,
                            git,
+                           folder,
                            {"diff",
                             "--quiet",
                             "--no-ext-diff",

@@ -99,6 +99,22 @@ TEST_CASE("a revision is the commit, marked where files differ from it", "[run][
   REQUIRE(git_revision(launcher, repository.folder / "inner") == clean + "-dirty");
 }
 
+TEST_CASE("a revision is that of the folder's repository, whatever git is told of another",
+          "[run][job]") {
+  const Repository repository, other;
+  other.folder.write("file", "of the other\n");
+  other.git("commit -qam other");
+  const std::string own = repository.revision();
+  REQUIRE(own != other.revision());
+  const std::pair<const char*, fs::path> told[] = {{"GIT_DIR", other.folder / ".git"},
+                                                   {"GIT_INDEX_FILE", other.folder / ".git/index"},
+                                                   {"GIT_WORK_TREE", other.folder.path()}};
+  for (const auto& [name, value] : told) ::setenv(name, value.c_str(), 1);
+  const std::string revision = repository.revision();
+  for (const auto& [name, value] : told) ::unsetenv(name);
+  CHECK(revision == own);
+}
+
 TEST_CASE("a revision runs no program that the repository names", "[run][job][hostile]") {
   const Repository repository;
   const std::string& spy = repository.spy();
