@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -22,13 +23,49 @@ bool is_plain_number(const std::string& text) {
   return !text.empty() && *end == '\0';
 }
 
+/// What may stand before a formula and does not keep a spreadsheet from running it; the quotes are
+/// those of a field that begins in the middle of this one.
+constexpr const char* passed_over[] = {" ", "\r", "\n", "\"", "\u00A0", "\u3000", "\uFEFF"};
+/// What begins one, the full-width characters, too.
+constexpr const char* formula_beginnings[] = {
+    "=", "+", "-", "@", "\uFF1D", "\uFF0B", "\uFF0D", "\uFF20"};
+
+/// Where a spreadsheet would take the cell for a formula; npos where for a text or number.
+size_t find_formula(const std::string& cell) {
+  size_t place = 0;
+  const auto begins_with = [&](const char* text) {
+    return cell.compare(place, std::strlen(text), text) == 0;
+  };
+  while (true) {
+    const auto* const passed =
+        std::find_if(std::begin(passed_over), std::end(passed_over), begins_with);
+    if (passed == std::end(passed_over)) break;
+    place += std::strlen(*passed);
+  }
+  const bool begins =
+      std::any_of(std::begin(formula_beginnings), std::end(formula_beginnings), begins_with);
+  return begins && !is_plain_number(cell.substr(place)) ? place : std::string::npos;
+}
+
+/// The text with an apostrophe before each formula, also where a spreadsheet would part it: many
+/// take a semicolon or a tab for the end of a cell.
+std::string without_formulas(const std::string& text) {
+  std::string result;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find_first_of(";\t", begin), text.size());
+    std::string cell = text.substr(begin, end - begin);
+    if (find_formula(cell) != std::string::npos) cell.insert(find_formula(cell), "'");
+    result += cell + text.substr(end, 1);
+    begin = end + 1;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string csv_field(const std::string& field) {
-  // Tabs and carriage returns before a formula do not keep a spreadsheet from running it.
-  std::string text(trim(printable_lines(field)));
-  if (!text.empty() && std::strchr("=+-@", text[0]) && !is_plain_number(text)) text.insert(0, "'");
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  const std::string text = without_formulas(std::string(trim(printable_lines(field))));
+  if (text.find_first_of(",;\t\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";

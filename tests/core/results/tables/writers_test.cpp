@@ -146,6 +146,13 @@ TEST_CASE("a cell of CSV is no formula and moves no cursor", "[hostile]") {
     REQUIRE(csv_field(formula)[0] == '\'');
   }
   REQUIRE(csv_field("=a,b") == "\"'=a,b\"");
+  // Where a semicolon or a tab parts cells, and before or as a character of another width.
+  CHECK(csv_field("a;=1") == "\"a;'=1\"");
+  CHECK(csv_field("a; \"@x\"") == "\"a; \"\"'@x\"\"\"");
+  CHECK(csv_field("a\t-x") == "\"a\t'-x\"");
+  CHECK(csv_field("\uFF1D1+1") == "'\uFF1D1+1");
+  CHECK(csv_field("\u00A0=1") == "\u00A0'=1");
+  CHECK(csv_field("a;-1.5; b") == "\"a;-1.5; b\"");
   for (const char* number : {"-1.5", "+2", "-inf", "1e-3", "-1e+06", "nan"})
     REQUIRE(csv_field(number) == number);
   REQUIRE(csv_field("a\x1b[2Jb") == "a[2Jb");
