@@ -1,5 +1,7 @@
 #include "core/project/names.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <variant>
 
@@ -76,6 +78,17 @@ void prefer_owning_project(std::vector<NamedConfig>& candidates) {
   candidates = std::move(kept);
 }
 
+/// A project whose whole path was written is meant, and not one whose path ends so.
+void prefer_whole_path(std::vector<NamedConfig>& candidates, const std::string& name) {
+  const auto is_whole = [&](const NamedConfig& candidate) {
+    const std::string& path = candidate.project.path;
+    return starts_with(name, path + ":") || starts_with(name, path + "/");
+  };
+  std::vector<NamedConfig> whole;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(whole), is_whole);
+  if (!whole.empty()) candidates = std::move(whole);
+}
+
 std::vector<NamedConfig> candidates(const std::vector<Project>& projects,
                                     const std::string& name,
                                     Match match) {
@@ -85,6 +98,7 @@ std::vector<NamedConfig> candidates(const std::vector<Project>& projects,
       found.push_back({project, *config});
   }
   prefer_owning_project(found);
+  prefer_whole_path(found, name);
   return found;
 }
 

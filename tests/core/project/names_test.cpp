@@ -62,6 +62,24 @@ TEST_CASE("a name is qualified by a project's name or the end of its path") {
   REQUIRE(fixture.error("ne/both").find("no config 'ne/both'") != std::string::npos);
 }
 
+TEST_CASE("the whole path of a project is not the end of another one's") {
+  TemporaryWorkspace files;
+  for (const char* project : {"two", "nested/projects/two"}) {
+    files.add_project(project);
+    files.add_config(project, "both");
+  }
+  const auto meaning = [&](const std::string& name) {
+    const NamedConfig found =
+        find_config(files.workspace(), name, files.folder.path(), fixed_surroundings());
+    return found.project.path + ":" + found.config.name;
+  };
+  const std::string inner = "projects/nested/projects/two";
+  for (const char* separator : {":", "/"}) {
+    CHECK(meaning(std::string("projects/two") + separator + "both") == "projects/two:both");
+    CHECK(meaning(inner + separator + "both") == inner + ":both");
+  }
+}
+
 TEST_CASE("the enclosing project wins over others") {
   const Fixture fixture;
   REQUIRE(fixture.meaning("both", "projects/one/templates/configs") == "projects/one:both");
