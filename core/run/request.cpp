@@ -190,14 +190,21 @@ bool says_numbers_alone(const std::string& typed) {
   return true;
 }
 
-/// The command that plans the run again. As it was typed, where that cannot mean anything else: the
-/// run may have come from somebody else, who wrote it.
-std::string command_of(const RunRecord& record) {
+/// "'forge run train_x' writes it anew": the command that plans the run again. As it was typed,
+/// where that cannot mean anything else: the run may have come from somebody else, who wrote it.
+std::string rewriting_text(const RunRecord& record) {
   constexpr size_t longest = 200;
   const std::string& typed = record.command;
   const bool is_imported = record.workspace.empty();
   const bool can_be_pasted = !is_imported && typed.size() <= longest && says_numbers_alone(typed);
-  return quoted_command(can_be_pasted ? typed : "forge run " + shell_quoted(record.config));
+  if (can_be_pasted) return quoted_command(typed) + " writes it anew";
+  const std::string plain = "forge run " + shell_quoted(record.config);
+  const bool is_all = typed == plain;
+  return quoted_command(plain) + " writes it anew" +
+         (is_all ? ""
+                 : ", with the options that the run was made with (" +
+                       quoted_command("forge runs show " + shell_quoted(record.id)) +
+                       " prints its command)");
 }
 
 void require_same(const RunRecord& record,
@@ -216,7 +223,7 @@ worker::Request parse_request(const fs::path& file, const RunRecord& record) {
     return worker::request_from_line(read_file_within(file, 2 * worker::max_request_bytes));
   } catch (const Error& problem) {
     throw Error("'" + shown_path(file) + "': " + problem.message(),
-                command_of(record) + " writes it anew and continues the run",
+                rewriting_text(record),
                 ExitCode::failed);
   }
 }
@@ -238,7 +245,7 @@ void require_request_of(const RunRecord& record,
   for (const auto& [key, is_same] : parts) {
     if (is_same) continue;
     throw Error("'" + shown_path(file) + "': " + key + " is not that of run '" + record.id + "'",
-                "restore the file; " + command_of(record) + " writes it anew",
+                "restore the file; " + rewriting_text(record),
                 ExitCode::failed);
   }
 }
@@ -267,9 +274,7 @@ worker::Request read_request(const RunFolder& folder) {
                     " trains on from its weights");
   }
   if (!path_exists(file)) {
-    throw Error("'" + shown_path(file) + "' is missing",
-                command_of(record) + " writes it anew and continues the run",
-                ExitCode::failed);
+    throw Error("'" + shown_path(file) + "' is missing", rewriting_text(record), ExitCode::failed);
   }
   worker::Request request;
   try {
@@ -277,7 +282,7 @@ worker::Request read_request(const RunFolder& folder) {
     require_request_of(record, request, file);
   } catch (const Json::exception& problem) {
     throw Error("'" + shown_path(file) + "' is damaged: " + json_problem(problem),
-                command_of(record) + " writes it anew and continues the run",
+                rewriting_text(record),
                 ExitCode::failed);
   }
   for (std::string* checkpoint : {&request.resume_from, &request.initial_weights})
@@ -387,7 +392,7 @@ void require_planned_inputs(const RunRecord& record, const worker::Request& requ
   throw Error("run '" + record.id +
                   "' cannot begin: the rows or blocks of its request.json are not those that it "
                   "was planned with",
-              "restore the file and the token files; " + command_of(record) + " writes it anew",
+              "restore the file and the token files; " + rewriting_text(record),
               ExitCode::failed);
 }
 

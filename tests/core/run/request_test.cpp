@@ -5,6 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "core/data/rows/token_file.h"
 #include "core/run/needed_checkpoints.h"
 #include "tests/core/run/fixture.h"
@@ -375,6 +376,24 @@ TEST_CASE("nobody else may write to a request, whatever the umask is", "[run][ho
   const RunFolder run = new_run(runs.path());
   ::umask(before);
   CHECK((fs::status(run.request_file()).permissions() & fs::perms(0022)) == fs::perms::none);
+}
+
+TEST_CASE("a hint says where the command that writes a request anew lacks its options", "[run]") {
+  const TemporaryFolder folder;
+  const RunFolder run = new_run(folder.path());
+  remove_tree(run.request_file());
+  const auto hint_of = [&](const std::string& command) {
+    RunRecord record = run.record();
+    record.command = command;
+    record.workspace = "/workspace";
+    write_file_atomic(run.record_file(), to_json(record).dump());
+    return error_of([&] { read_request(run); });
+  };
+  CHECK(contains(hint_of("forge run train_x --set external.command=x"),
+                 "'forge run train_x' writes it anew, with the options that the run was made with "
+                 "('forge runs show " +
+                     run.id() + "' prints its command)"));
+  CHECK(ends_with(hint_of("forge run train_x"), "'forge run train_x' writes it anew"));
 }
 
 TEST_CASE("a hint repeats a command that was typed only where it can start nothing else",
