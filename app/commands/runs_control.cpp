@@ -1,5 +1,6 @@
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -75,20 +76,33 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   return folders;
 }
 
-/// Asks the active ones to stop and notes their ids in `asked`.
-void stop_active(const std::vector<run::RunFolder>& folders,
-                 bool now,
-                 std::set<std::string>& asked) {
+/// Asks the active ones to stop and notes their folders in `asked`.
+void stop_active(const std::vector<run::RunFolder>& folders, bool now, std::set<fs::path>& asked) {
   for (const run::RunFolder& folder : folders) {
-    if (asked.count(folder.id()) > 0 || !folder.is_running()) continue;
+    if (asked.count(folder.path()) > 0 || !folder.is_running()) continue;
     folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
-    asked.insert(folder.id());
+    asked.insert(folder.path());
   }
 }
 
+/// Takes those that wait out of the queue of the runs folder that they lie in, and returns their
+/// folders. A folder that was named by its path may have the id of another run here.
+std::set<fs::path> withdraw(const std::vector<run::RunFolder>& folders) {
+  std::map<fs::path, std::vector<std::string>> ids;  // by runs folder
+  for (const run::RunFolder& folder : folders)
+    ids[folder.path().parent_path()].push_back(folder.id());
+  std::set<fs::path> withdrawn;
+  for (const auto& [runs_dir, here] : ids) {
+    if (!path_exists(queue::queue_folder(runs_dir))) continue;
+    queue::Queue queue(runs_dir);
+    for (const std::string& id : queue::cancel_queued(queue, here)) withdrawn.insert(runs_dir / id);
+  }
+  return withdrawn;
+}
+
 /// Of a run that was neither asked to stop nor taken out of the queue.
-std::string idle_text(const run::RunFolder& folder, const std::filesystem::path& runs_dir) {
-  const std::string owner = who_alone_stops(folder, runs_dir);
+std::string idle_text(const run::RunFolder& folder) {
+  const std::string owner = who_alone_stops(folder, folder.path().parent_path());
   if (!owner.empty()) return left_text(owner);
   const run::RunState state = folder.state();
   return run::name_of(state) +
@@ -99,23 +113,17 @@ int stop(const Context& context, const RunsStopOptions& options) {
   const std::vector<run::RunFolder> folders = runs_to_stop(context, options);
   const std::string stopping = options.now ? "stopping now" : "stopping after saving a checkpoint";
   // Active ones first: the queue may be locked for a while. And those that were started meanwhile.
-  std::set<std::string> asked;
+  std::set<fs::path> asked;
   stop_active(folders, options.now, asked);
-  const std::vector<std::string> ids = texts_of(folders, &run::RunFolder::id);
-  std::vector<std::string> withdrawn;
-  if (!ids.empty()) {
-    queue::Queue queue(context.runs_dir());
-    withdrawn = queue::cancel_queued(queue, ids);
-  }
-  const std::set<std::string> waited(withdrawn.begin(), withdrawn.end());
+  const std::set<fs::path> withdrawn = withdraw(folders);
   stop_active(folders, options.now, asked);
   nlohmann::json list = nlohmann::json::array();
   ExitCode exit_code = ExitCode::done;
   for (const run::RunFolder& folder : folders) {
-    std::string what = asked.count(folder.id()) > 0    ? stopping
-                       : waited.count(folder.id()) > 0 ? "removed from the queue"
-                                                       : idle_text(folder, context.runs_dir());
-    if (asked.count(folder.id()) > 0) {
+    std::string what = asked.count(folder.path()) > 0       ? stopping
+                       : withdrawn.count(folder.path()) > 0 ? "removed from the queue"
+                                                            : idle_text(folder);
+    if (asked.count(folder.path()) > 0) {
       const run::StoppedProcesses stopped = folder.stopped_processes();
       if (stopped.supervisor != 0) {
         what = "asked to stop, but " + stopped.text();

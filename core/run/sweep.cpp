@@ -131,10 +131,10 @@ Sweep parse_seeds(const std::string& text) {
 
 Sweep seeds_from(int64_t first, int64_t count) {
   if (count > max_seeds)
-    throw Error(counted(static_cast<size_t>(count), "seed") + " are more than " +
-                    std::to_string(max_seeds),
-                "'--seeds' is the number of seeds, '--seed " + std::to_string(count) +
-                    "' is one of that name");
+    throw Error(
+        counted(static_cast<size_t>(count), "seed") + " are more than " + std::to_string(max_seeds),
+        "'--seeds' is the number of seeds, '--seed " + std::to_string(count) +
+            "' is one of that name");
   if (count - 1 > largest_exact_integer - first)
     throw Error(
         counted(size_t(count), "seed") + " from " + std::to_string(first) + " on go too far",

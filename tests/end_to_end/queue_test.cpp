@@ -404,6 +404,25 @@ TEST_CASE("closing the terminal ends forge and leaves its runs running and queue
   REQUIRE(count(forge, "completed") == 2);
 }
 
+TEST_CASE("a run that is stopped by its path leaves the queue of its own runs folder alone") {
+  Program forge;
+  const std::string here = forge.runs_dir().string(), there = (forge.folder() / "there").string();
+  forge.environment["FORGE_RUNS_DIR"] = there;
+  REQUIRE(forge.call(runs_of("2", 20, {})).exit_code == 0);
+  forge.environment["FORGE_RUNS_DIR"] = here;
+  REQUIRE(forge.call(runs_of("1", endless_steps, {"--detach"})).exit_code == 0);
+  REQUIRE(forge.call(runs_of("2", 20, {"--detach"})).exit_code == 0);
+  REQUIRE(status(forge).at("waiting").size() == 1);
+  const std::string waits = status(forge).at("waiting")[0].at("run");
+  const Outcome other = forge.call({"runs", "stop", there + "/" + waits});
+  CHECK(contains(other.out, "completed, not running"));
+  CHECK(status(forge).at("waiting").size() == 1);
+  forge.environment["FORGE_RUNS_DIR"] = there;
+  CHECK(contains(forge.call({"runs", "stop", here + "/" + waits}).out, "removed from the queue"));
+  forge.environment["FORGE_RUNS_DIR"] = here;
+  CHECK(status(forge).at("waiting").empty());
+}
+
 TEST_CASE("a run that waits behind another user's is started when that one has ended") {
   Program forge;
   if (::geteuid() != 0) return;  // only root can be two users
