@@ -472,7 +472,7 @@ TEST_CASE("a run that was removed since it was found is no damage", "[store]") {
   ResultStore(place.database).sync(place.runs);
   const std::vector<ConfiguredRun> there = place.store.with_configs(found);
   REQUIRE(there.size() == 1);
-  CHECK(there[0].summary.name == "a");
+  CHECK(there[0].summary.id == "a-20");
 }
 
 TEST_CASE("a store brings back no runs folder that was moved away", "[store]") {
