@@ -336,16 +336,15 @@ std::vector<ConfiguredRun> ResultStore::with_configs(std::vector<RunSummary> fou
   };
   const std::vector<std::string> configs = texts_of(select_config);
   const std::vector<std::string> environments = texts_of(select_environment);
-  // Another process may have removed a run since it was found.
-  const auto is_there = [&](const std::string& run_id) { return run(run_id).has_value(); };
   std::vector<ConfiguredRun> configured(found.size());
   // Parsing takes most of the time of a table of a thousand runs.
   parallel_for(found.size(), [&](size_t i) {
     configured[i] = {std::move(found[i]), json_or_null(configs[i]), json_or_null(environments[i])};
   });
+  // Another process may have removed a run since it was found.
   const auto has_no_config = [&](const ConfiguredRun& each) { return each.config.is_null(); };
   for (const ConfiguredRun& each : configured)
-    if (has_no_config(each) && is_there(each.summary.id))
+    if (has_no_config(each) && run(each.summary.id))
       refuse_damaged("it has no config of run '" + each.summary.id + "'");
   configured.erase(std::remove_if(configured.begin(), configured.end(), has_no_config),
                    configured.end());

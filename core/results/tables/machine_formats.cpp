@@ -25,7 +25,7 @@ bool is_plain_number(const std::string& text) {
 
 /// What may stand before a formula and does not keep a spreadsheet from running it; the quotes are
 /// those of a field that begins in the middle of this one.
-constexpr const char* skipped_beginnings[] = {" ", "\r", "\n", "\"", "\u00A0", "\u3000", "\uFEFF"};
+constexpr const char* passed_blanks[] = {" ", "\r", "\n", "\"", "\u00A0", "\u3000", "\uFEFF"};
 /// What begins one, the full-width characters, too.
 constexpr const char* formula_beginnings[] = {
     "=", "+", "-", "@", "\uFF1D", "\uFF0B", "\uFF0D", "\uFF20"};
@@ -38,8 +38,8 @@ size_t find_formula(const std::string& cell) {
   };
   while (true) {
     const auto* const passed =
-        std::find_if(std::begin(skipped_beginnings), std::end(skipped_beginnings), begins_with);
-    if (passed == std::end(skipped_beginnings)) break;
+        std::find_if(std::begin(passed_blanks), std::end(passed_blanks), begins_with);
+    if (passed == std::end(passed_blanks)) break;
     place += std::strlen(*passed);
   }
   const bool begins =

@@ -86,7 +86,8 @@ class RowComparison {
       }
       cell.paired = have_same_seeds(ablation_.rows[i], reference);
       const std::string why_not = why_untested(ablation_.rows[i], reference);
-      const auto found = tested_difference(ablation_.rows[i], reference);
+      const auto found =
+          why_not.empty() ? difference_of_column(ablation_.rows[i], reference) : std::nullopt;
       const bool is_one_seed = std::min(cell.summary.n, cells_[baseline].summary.n) < 2;
       cell.standing = is_one_seed ? Standing::one_seed
                       : found     ? Standing::tie
@@ -110,11 +111,9 @@ class RowComparison {
     return why_not_tested({{&row, metric_}, {&other, metric_}}, ablation_);
   }
 
-  /// None of what says nothing of the rows.
-  std::optional<RowDifference> tested_difference(const AblationRow& row,
-                                                 const AblationRow& other) const {
-    if (!is_tested_column(metric_, ablation_.table) || !why_untested(row, other).empty())
-      return std::nullopt;
+  std::optional<RowDifference> difference_of_column(const AblationRow& row,
+                                                    const AblationRow& other) const {
+    if (!is_tested_column(metric_, ablation_.table)) return std::nullopt;
     return difference_between(row, other, metric_);
   }
 
@@ -132,7 +131,8 @@ class RowComparison {
     double largest = 0;
     for (const size_t i : rows) {
       if (i == best) continue;
-      const auto found = tested_difference(ablation_.rows[best], ablation_.rows[i]);
+      if (!why_untested(ablation_.rows[best], ablation_.rows[i]).empty()) return;
+      const auto found = difference_of_column(ablation_.rows[best], ablation_.rows[i]);
       if (!found) return;
       const bool is_better =
           more ? found->difference.difference > 0 : found->difference.difference < 0;
