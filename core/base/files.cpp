@@ -344,11 +344,11 @@ bool is_aside_name(const std::string& name) {
   const size_t mark = name.rfind(aside_prefix);
   if (mark == std::string::npos) return false;
   const size_t first = mark + std::strlen(aside_prefix), digits = name.size() - first;
-  constexpr size_t most_of_pid = 10;  // an older forge wrote no more
-  // Neither has twelve of them: a run of the config x.tmp may have a key of digits alone.
-  const bool has_length = (digits > 0 && digits <= most_of_pid) ||
-                          (digits > random_digits && digits <= most_of_pid + random_digits);
-  return has_length && name.find_first_not_of("0123456789", first) == std::string::npos;
+  // More than those that are drawn: a run of the config x.tmp may have a key of twelve digits, and
+  // a user's own file may end in a day.
+  constexpr size_t most_of_pid = 10;
+  return digits > random_digits && digits <= most_of_pid + random_digits &&
+         name.find_first_not_of("0123456789", first) == std::string::npos;
 }
 
 fs::path aside_path(const fs::path& folder, const std::string& purpose) {

@@ -63,8 +63,8 @@ constexpr const char* aside_prefix = ".tmp-";
 /// that shares a folder with it and may have the same process id. They begin with that.
 std::string process_digits();
 
-/// Whether a name is that of a file or folder on its way in or out: ".tmp-…", or "….tmp-1234" with
-/// a process's digits, as OutputFile names it.
+/// Whether a name is that of a file or folder on its way in or out: ".tmp-…", or for a file
+/// "….tmp-" and a process's digits, as OutputFile names it.
 bool is_aside_name(const std::string& name);
 
 /// Where `folder` is put together, or to where it is moved to be removed: beside it, under a name

@@ -41,11 +41,12 @@ std::string days_text(double seconds) {
   return days == 1 ? "1 day" : std::to_string(days) + " days";
 }
 
-/// What is on its way in or out, or a store that is being rebuilt. Never a run, whatever its name.
+/// What is on its way in or out, or a store that is being rebuilt. Only files are named after what
+/// they become: a folder "….tmp-1234" is a run of such a name, or the user's own.
 bool is_aside(const fs::path& path) {
   const std::string name = path.filename().string();
-  if (!is_aside_name(name) && !starts_with(name, ".reindex-")) return false;
-  return starts_with(name, ".") || !path_exists(run::RunFolder(path).record_file());
+  if (starts_with(name, aside_prefix) || starts_with(name, ".reindex-")) return true;
+  return is_aside_name(name) && fs::is_regular_file(fs::symlink_status(path));
 }
 
 /// The number of what stands there, a link itself; 0 for nothing.

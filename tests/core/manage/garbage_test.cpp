@@ -157,24 +157,36 @@ TEST_CASE("leftovers are garbage after a day and nothing of a running run ever i
   const TemporaryFolder folder;
   const run::RunFolder idle = make_stopped_run(folder.path(), keeping("a", 2), 4);
   make_directories(idle.checkpoints() / ".tmp-000000005-77");
-  folder.write(".b.tmp-123/config.json", "{}");
+  folder.write(".tmp-b-123/config.json", "{}");
   const FileLock lock = make_running_run(folder.path(), keeping("c", 0), 2);
   const run::RunFolder running(folder / "c");
   make_directories(running.checkpoints() / ".tmp-000000001-78");
   make_directories(running.checkpoints() / "000000001");
   REQUIRE(find_garbage(folder.path(), in_days(0.9)).garbage.empty());
   const auto garbage = find_garbage(folder.path(), in_days(1.1)).garbage;
-  REQUIRE(kinds(garbage) == Texts{"leftover .b.tmp-123", "leftover .tmp-000000005-77"});
+  REQUIRE(kinds(garbage) == Texts{"leftover .tmp-b-123", "leftover .tmp-000000005-77"});
   REQUIRE(free_garbage(folder.path(), garbage).count == 2);
   REQUIRE(fs::exists(running.checkpoints() / ".tmp-000000001-78"));
 }
 
 TEST_CASE("a run is never garbage, whatever its name", "[upkeep][garbage][hostile]") {
   const TemporaryFolder folder;
-  for (const char* name : {"train_lr.tmp-2-0123456789ab", "lr.tmp-2"})
+  const std::string aside = ".tmp-" + process_digits();
+  for (const std::string& name : {std::string("train_lr.tmp-2-0123456789ab"), "lr" + aside})
     make_completed_run(folder.path(), keeping(name, 2));
-  folder.write("half.tmp-123", "");
-  REQUIRE(kinds(find_garbage(folder.path(), in_days(3)).garbage) == Texts{"leftover half.tmp-123"});
+  folder.write("half" + aside, "");
+  REQUIRE(kinds(find_garbage(folder.path(), in_days(3)).garbage) == Texts{"leftover half" + aside});
+}
+
+TEST_CASE("what a user names like a leftover is no garbage", "[upkeep][garbage]") {
+  const TemporaryFolder folder;
+  const run::RunFolder run = make_completed_run(folder.path(), keeping("a", 2));
+  for (const fs::path& place : {folder.path(), run.path(), run.checkpoints()}) {
+    make_directories(place / "plots.tmp-20261127120000");
+    make_directories(place / ("plots.tmp-" + process_digits()));
+    write_file_atomic(place / "notes.tmp-20261127", "");
+  }
+  REQUIRE(find_garbage(folder.path(), in_days(3)).garbage.empty());
 }
 
 TEST_CASE("what a run folder only links to is never garbage", "[upkeep][garbage][hostile]") {

@@ -181,10 +181,11 @@ TEST_CASE("what a killed preparation left is cleared away") {
   const PreparedData prepared = prepare(small_experiment(), cache.path(), {});
   const auto folder = prepared.train[0].tokens.parent_path();
   std::filesystem::remove(prepared.train[0].tokens);
-  write_file_atomic(folder / "train.tokens.tmp-123", "half");
+  const auto half = folder / ("train.tokens.tmp-" + process_digits());
+  write_file_atomic(half, "half");
   REQUIRE(phases(small_experiment(), cache.path()) ==
           std::vector<std::string>{"writing training tokens"});
-  REQUIRE_FALSE(std::filesystem::exists(folder / "train.tokens.tmp-123"));
+  REQUIRE_FALSE(std::filesystem::exists(half));
 }
 
 TEST_CASE("a preparation that is stopped leaves no token file and is gone on with") {
