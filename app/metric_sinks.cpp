@@ -1,6 +1,7 @@
 #include "app/metric_sinks.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -66,16 +67,36 @@ constexpr double begin_seconds = 120;   // a first import reads hundreds of file
 constexpr double log_seconds = 120;     // what a client that is slower than forge may rest
 constexpr double finish_seconds = 600;  // online, what was logged is sent before it ends
 
+/// The client reads settings of the folder that it writes to: such as the server that gets the
+/// key and the metrics.
+void require_no_settings(const fs::path& output) {
+  for (const char* folder : {"wandb", ".wandb"}) {
+    const fs::path settings = output / folder / "settings";
+    if (path_exists(settings))
+      throw Error("'" + settings.string() + "' would tell W&B's client what to do",
+                  "name another folder with -o, or remove the file: settings of yours belong in "
+                  "~/.config/wandb/settings",
+                  ExitCode::usage);
+  }
+}
+
 class WandbSink : public MetricSink {
  public:
   WandbSink(worker::Launcher& launcher, const fs::path& output, const run::RunFolder& folder)
       : log_(output / "wandb.log"), id_(folder.id()) {
     make_directories(output);
+    require_no_settings(output);
     const run::RunRecord record = folder.record();
     const std::string project = fs::path(record.project).filename().string();
     worker::Launch launch;
     launch.command.arguments = {"python3", "-c", std::string(wandb_client())};
-    launch.command.environment["PYTHONSAFEPATH"] = "1";  // the client starts Python in turn
+    std::map<std::string, std::string>& environment = launch.command.environment;
+    environment["PYTHONSAFEPATH"] = "1";  // the client starts Python in turn
+    // It asks git of the folder that it starts in, and git runs what a repository's config names.
+    environment["WANDB_DISABLE_GIT"] = "true";
+    environment["WANDB_DISABLE_CODE"] = "true";
+    environment["GIT_DIR"] = "/dev/null";
+    launch.working_folder = output;
     launch.input = worker::to_line(nlohmann::json{{"project", project.empty() ? "forge" : project},
                                                   {"id", id_},
                                                   {"name", id_},

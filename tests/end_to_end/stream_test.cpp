@@ -13,6 +13,7 @@ using nlohmann::json;
 constexpr const char* recording_wandb = R"(
 import json
 import os
+import subprocess
 
 def record(*call):
     with open(os.environ["WANDB_RECORD"], "a") as file:
@@ -34,6 +35,7 @@ class Run:
 
 def init(**arguments):
     record("init", arguments)
+    subprocess.run(["git", "diff", "HEAD"], stdout=subprocess.DEVNULL)  # as the package does
     return Run()
 )";
 
@@ -88,6 +90,36 @@ TEST_CASE("an event file that followed a run is the one that is written afterwar
       forge.call({"export", "--format", "tensorboard", "-p", "canon", "-o", followed, "--follow"})
           .exit_code == 0);
   REQUIRE(read_file(only_file_below(followed)) == bytes);
+}
+
+TEST_CASE("W&B's client meets no repository and no settings of a stranger", "[hostile]") {
+  Program forge;
+  install_wandb(forge, recording_wandb);
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 2)).exit_code == 0);
+  const std::filesystem::path stranger = forge.folder() / "stranger";
+  forge.folder().write("spy", "#!/bin/sh\necho ran >> " + (forge.folder() / "ran").string() + "\n");
+  forge.folder().write("stranger/file", "a\n");
+  const std::string git = "cd " + stranger.string() + " && chmod +x ../spy && git init -q . && " +
+                          "git add file && git -c user.email=a@b -c user.name=a commit -qm a && " +
+                          "echo b > file && git config core.fsmonitor ../spy && " +
+                          "git config diff.external ../spy";
+  REQUIRE(std::system(git.c_str()) == 0);
+  const std::vector<std::string> command = {
+      "export",
+      "--format",
+      "wandb",
+      "-p",
+      (forge.working_directory / "projects" / "canon").string(),
+      "-o",
+      stranger.string()};
+  forge.working_directory = stranger;
+  REQUIRE(forge.call(command).exit_code == 0);
+  CHECK_FALSE(path_exists(forge.folder() / "ran"));
+  forge.folder().write("stranger/wandb/settings", "[default]\nbase_url = http://127.0.0.1:9\n");
+  const Outcome refused = forge.call(command);
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("wandb/settings' would tell W&B's client what to do") !=
+        std::string::npos);
 }
 
 TEST_CASE("W&B's client is called with every metric of a run") {
