@@ -18,6 +18,7 @@
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
 #include "core/results/tables/run_times.h"
+#include "core/results/tables/table_design.h"
 #include "core/run/host.h"
 #include "core/run/identity.h"
 
@@ -84,8 +85,9 @@ KnownSeeds known_seeds(const TableRequest& request) {
   for (const store::ConfiguredRun& run : runs) {
     const int64_t seed = run.summary.seed;
     const auto& best_of = request.table.best_of;
-    if (!best_of || !tables::is_tuning_seed(*best_of, seed))
-      known[{run.summary.config, run::config_key(run.config)}].push_back(seed);
+    const bool tunes = (best_of && tables::is_tuning_seed(*best_of, seed)) ||
+                       !tables::table_tuned_by(run.summary, request.table).empty();
+    if (!tunes) known[{run.summary.config, run::config_key(run.config)}].push_back(seed);
   }
   return known;
 }

@@ -75,13 +75,20 @@ MadeRuns::Runs telling_runs(const MadeRuns& made, const Ablation& ablation) {
   return runs;
 }
 
-/// Of these runs, but those of seeds that no row is to show.
-Tellings tellings_of(const MadeRuns::Runs& runs, const TableSpec& declared) {
-  Tellings tellings;
-  for (const store::ConfiguredRun* run : runs)
-    if (!is_tuning_run(declared, run->summary)) tellings.push_back(telling_of(run->summary));
-  return tellings;
-}
+/// What runs told of their seeds, but for those that no row is to show.
+struct Known {
+  Tellings all;
+  Tellings own;    ///< of runs that were not made to tune another table
+  Tellings other;  ///< of those that were
+
+  Known(const MadeRuns::Runs& runs, const TableSpec& declared) {
+    for (const store::ConfiguredRun* run : runs) {
+      if (is_tuning_run(declared, run->summary)) continue;
+      all.push_back(telling_of(run->summary));
+      (table_tuned_by(run->summary, declared).empty() ? own : other).push_back(all.back());
+    }
+  }
+};
 
 /// The seeds of these runs that were tuning seeds of the table when the runs were made, and are not
 /// any more.
@@ -229,7 +236,7 @@ std::string why_picked(const Tellings& runs,
 
 void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation& ablation) {
   const MadeRuns::Runs runs = telling_runs(made, ablation);
-  const Tellings tellings = tellings_of(runs, declared);
+  const Known known(runs, declared);
   const std::set<int64_t> former = former_tuning_seeds(runs, declared);
   std::vector<const AblationRow*> samples;
   for (AblationRow* row : compared_rows(ablation)) {
@@ -243,7 +250,9 @@ void check_seed_choice(const MadeRuns& made, const TableSpec& declared, Ablation
       Tellings of_row = tellings_of(*own);
       const bool is_whole = is_carried_out(*own, *row, of_config);
       for (Telling& telling : of_row) telling.is_of_whole_plan = is_whole;
-      why = why_picked(of_row, *row, begun, tellings, samples);
+      // No row lacks what tuned another table, unless it takes of these seeds.
+      const bool takes_of_others = !taken_by(of_row, known.other).empty();
+      why = why_picked(of_row, *row, begun, takes_of_others ? known.all : known.own, samples);
     }
     if (why.empty()) {
       samples.push_back(row);

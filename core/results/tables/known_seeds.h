@@ -14,7 +14,8 @@ namespace forge::tables {
 /// lacks one before its last may have passed over it. New seeds are always a sample, and so is a
 /// row with a single seed that was known, which says nothing yet. Seeds that tune the rows are not
 /// lacked where the table, as its file declares it, had declared them before they were run
-/// (is_tuning_run). Of those that it declared afterwards nobody knows whether they disappointed: a
+/// (is_tuning_run), nor are those that tuned another table (table_tuned_by) by a row that takes
+/// none of these. Of those that it declared afterwards nobody knows whether they disappointed: a
 /// row that was run with such seeds is compared with nothing. Neither is one that shows seeds which
 /// were tuning seeds of the table when runs told of them, and are not any more: they may be the
 /// luckiest of these. The rows' first runs and sets are known (check_completeness,

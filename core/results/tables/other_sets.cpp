@@ -147,6 +147,7 @@ class Tuning {
 
 /// Whether the run has the value of best_of that the row shows, and a seed that it may show.
 bool has_value_shown(const ConfiguredRun& run, const AblationRow& row, const TableSpec& table) {
+  if (!table_tuned_by(run.summary, table).empty()) return false;
   if (!table.best_of) return true;
   return number_of(run.config, table.best_of->key) == row.varied &&
          !is_tuning_seed(*table.best_of, run.summary.seed);
@@ -373,26 +374,16 @@ class Declarations {
           knew(set, own_.table->name, own_.design) && was_to_be_shown(shown, set))
         return {MadeFor::another_table, other.table->name};
     }
-    return {};
+    const std::string plain = differ_as_tuned(set, shown) ? of_config_itself(set, shown) : "";
+    return plain.empty() ? Account() : Account{MadeFor::another_table, plain};
   }
 
   /// Of a table that trains each row with a budget: another one of the project for which the config
-  /// was run as it is, to the end of its own length; "" for none. Such runs can stand in no row
-  /// here, and there is one such set alone: that of the config as it was when the row's runs were
-  /// planned.
+  /// was run as it is, to the end of its own length; "" for none.
   std::string of_own_length(const MadeSet& set, const MadeSet& shown) const {
     const TableSpec& own = *own_.table;
     const bool has_exact_length = own.budget && own.budget->equal != Budget::time && !own.best_of;
-    if (!has_exact_length || !differ_in_length(set, shown) || !is_of_config_itself(set, shown) ||
-        !knew(set, own.name, own_.design))
-      return "";
-    for (const auto& [table, design] : others_) {
-      const bool varies = table->best_of || table->budget;
-      if (!varies && has_row(*table, set) && knew(set, table->name, design) &&
-          knew(shown, table->name, design))
-        return table->name;
-    }
-    return "";
+    return has_exact_length && differ_in_length(set, shown) ? of_config_itself(set, shown) : "";
   }
 
  private:
@@ -429,6 +420,35 @@ class Declarations {
              const nlohmann::json* const now = find_value(current, key);
              const nlohmann::json* const value = find_value(run.config, key);
              return now && value && *now == *value;
+           });
+  }
+
+  /// Another table of the project for which the config was run as it is; "" for none. There is one
+  /// such set alone: that of the config as it was when the row's runs were planned. It must differ
+  /// from the row so that it can stand in none here.
+  std::string of_config_itself(const MadeSet& set, const MadeSet& shown) const {
+    if (!is_of_config_itself(set, shown) || !knew(set, own_.table->name, own_.design)) return "";
+    for (const auto& [table, design] : others_) {
+      const bool varies = table->best_of || table->budget;
+      if (!varies && has_row(*table, set) && knew(set, table->name, design) &&
+          knew(shown, table->name, design))
+        return table->name;
+    }
+    return "";
+  }
+
+  /// Whether they differ in the rows that this table holds out of the evaluation to choose a value,
+  /// and in nothing else but that value.
+  bool differ_as_tuned(const MadeSet& set, const MadeSet& shown) const {
+    const std::optional<BestOfSpec>& best_of = own_.table->best_of;
+    if (!best_of || best_of->validation_rows == 0) return false;
+    const auto differences = run::identity_differences(set.identity, shown.identity);
+    const auto is_held_out = [](const auto& difference) {
+      return difference.what == "train.validation_rows";
+    };
+    return std::any_of(differences.begin(), differences.end(), is_held_out) &&
+           std::all_of(differences.begin(), differences.end(), [&](const auto& difference) {
+             return is_held_out(difference) || difference.what == best_of->key;
            });
   }
 

@@ -8,6 +8,8 @@
 #include "core/config/experiment.h"
 #include "core/results/tables/best_of.h"
 #include "core/results/tables/budget.h"
+#include "core/results/tables/run_times.h"
+#include "core/results/tables/table_design.h"
 #include "core/run/program_hash.h"
 
 namespace forge::tables {
@@ -47,6 +49,26 @@ bool has_own_profile(const store::RunSummary& run, const CurrentConfig& current_
   return !current.is_object() || current.value("profile", run.profile) == run.profile;
 }
 
+/// The other tables that runs were made to tune, by the runs' keys. The first run of a key says so
+/// for all: who repeats it knows what it found.
+std::map<std::string, std::string> tables_tuned(const TableSpec& table,
+                                                const Runs& runs,
+                                                const FirstRuns& repetitions) {
+  std::map<std::string, const store::RunSummary*> first_of_key;
+  for (const ConfiguredRun* run : runs) {
+    const store::RunSummary*& first = first_of_key[run->summary.key];
+    if (!first || made_at(run->summary) < made_at(*first)) first = &run->summary;
+  }
+  std::map<std::string, std::string> tuned;
+  for (const auto& [key, run] : first_of_key) {
+    const auto repeated = repetitions.find(run->id);
+    const std::string other =
+        table_tuned_by(repeated == repetitions.end() ? *run : repeated->second, table);
+    if (!other.empty()) tuned[key] = other;
+  }
+  return tuned;
+}
+
 }  // namespace
 
 RowBuilder::RowBuilder(const TableSpec& table,
@@ -57,7 +79,8 @@ RowBuilder::RowBuilder(const TableSpec& table,
       profile_(profile),
       current_config_(options.current_config),
       differences_(find_config_differences(table, runs, options)),
-      is_current_([this](const ConfiguredRun& run) { return differences_.count(&run) == 0; }) {
+      is_current_([this](const ConfiguredRun& run) { return differences_.count(&run) == 0; }),
+      tuned_(tables_tuned(table, runs, options.repetitions)) {
   const auto has_profile = [&](const ConfiguredRun* run) {
     return profile.empty() || run->summary.profile == profile;
   };
@@ -67,7 +90,7 @@ RowBuilder::RowBuilder(const TableSpec& table,
   Runs eligible;
   std::copy_if(
       of_profile.begin(), of_profile.end(), std::back_inserter(eligible), [&](const auto* run) {
-        return why_repeated(run->summary).empty() &&
+        return why_never_shown(run->summary).empty() &&
                (!table.best_of || why_not_chosen(*table.best_of, *run).empty());
       });
   // One more try of a quick profile must not take the place of what the configs themselves ask for.
@@ -86,7 +109,7 @@ RowBuilder::RowBuilder(const TableSpec& table,
   }
   for (const RowSpec& row : table.rows) admit_other_backend(row);
   for (Candidate& candidate : candidates_) {
-    const std::string why = why_repeated(candidate.run->summary);
+    const std::string why = why_never_shown(candidate.run->summary);
     if (!why.empty()) candidate.violations.push_back(why);
   }
   if (table.budget) check_budgets(options.benchmarks);
@@ -125,7 +148,7 @@ std::vector<AblationRow> RowBuilder::rows_of(const RowSpec& spec,
 bool RowBuilder::would_show(const ConfiguredRun& run) const {
   const auto is_of_row = [&](const RowSpec& row) { return row.config == run.summary.config; };
   const bool has_profile = profile_.empty() || run.summary.profile == profile_;
-  return shown_ && has_profile && why_repeated(run.summary).empty() &&
+  return shown_ && has_profile && why_never_shown(run.summary).empty() &&
          std::any_of(table_.rows.begin(), table_.rows.end(), is_of_row) &&
          (!table_.best_of || why_not_chosen(*table_.best_of, run).empty()) &&
          violations(conditions_of(run, table_), *shown_).empty();
@@ -136,6 +159,12 @@ const ConfiguredRun* RowBuilder::find(const std::string& id) const {
                       candidates_.end(),
                       [&](const Candidate& candidate) { return candidate.run->summary.id == id; })
       ->run;
+}
+
+std::string RowBuilder::why_never_shown(const store::RunSummary& run) const {
+  const auto tuned = tuned_.find(run.key);
+  if (tuned == tuned_.end()) return why_repeated(run);
+  return "made to tune the table " + tuned->second + ": no other one shows it";
 }
 
 bool RowBuilder::is_of(const Candidate& candidate, const RowSpec& spec) {

@@ -48,6 +48,9 @@ class RowBuilder {
 
   static bool is_of(const Candidate& candidate, const RowSpec& spec);
 
+  /// Why the run is none that rows may show, however it was trained; "" if it may be.
+  std::string why_never_shown(const store::RunSummary& run) const;
+
   /// Where no run of the table's backend completed the config, lets completed ones of another
   /// backend fill its row: of one backend, that of the newest.
   void admit_other_backend(const RowSpec& row);
@@ -74,7 +77,8 @@ class RowBuilder {
   const CurrentConfig current_config_;
   const ConfigDifferences differences_;
   const IsCurrent is_current_;
-  std::optional<std::vector<Condition>> shown_;  ///< the table's conditions; none without runs
+  const std::map<std::string, std::string> tuned_;  ///< other tables that runs tuned, by run keys
+  std::optional<std::vector<Condition>> shown_;     ///< the table's conditions; none without runs
   std::vector<Candidate> candidates_;
 };
 

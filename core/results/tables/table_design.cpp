@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "core/base/hash.h"
@@ -96,15 +97,35 @@ std::string recorded_by(const store::RunSummary& run, const std::string& table) 
   return found == planned.end() ? "" : found->get<std::string>();
 }
 
-/// Whether what was recorded of a table names the seed behind the key.
-bool names_seed(const std::string& recorded, int64_t seed) {
+/// The tuning seeds of what was recorded of a table: those behind the key.
+std::set<std::string> seeds_in(const std::string& recorded) {
   const size_t behind_key = recorded.find(' ');
-  if (behind_key == std::string::npos) return false;
+  if (behind_key == std::string::npos) return {};
   const std::vector<std::string> seeds = split(recorded.substr(behind_key + 1), ',');
-  return std::find(seeds.begin(), seeds.end(), std::to_string(seed)) != seeds.end();
+  return {seeds.begin(), seeds.end()};
+}
+
+bool names_seed(const std::string& recorded, int64_t seed) {
+  return seeds_in(recorded).count(std::to_string(seed)) > 0;
 }
 
 }  // namespace
+
+std::string table_tuned_by(const store::RunSummary& run, const TableSpec& own) {
+  if (run.planned_seeds.empty() || run.planned_tables.empty()) return "";
+  const std::vector<int64_t>& shown = own.shown_tuning_seeds;
+  if ((own.best_of && is_tuning_seed(*own.best_of, run.seed)) ||
+      std::find(shown.begin(), shown.end(), run.seed) != shown.end())
+    return "";
+  const std::vector<std::string> planned = split(run.planned_seeds, ',');
+  const nlohmann::json tables = parse_json(run.planned_tables);
+  for (const auto& [name, recorded] : tables.items()) {
+    const std::set<std::string> tuning = seeds_in(recorded.get<std::string>());
+    const auto is_one = [&](const std::string& seed) { return tuning.count(seed) > 0; };
+    if (name != own.name && std::all_of(planned.begin(), planned.end(), is_one)) return name;
+  }
+  return "";
+}
 
 bool was_tuning_seed(const std::string& table, const store::RunSummary& run) {
   return names_seed(recorded_by(run, table), run.seed);

@@ -31,6 +31,11 @@ bool is_design_of(const TableSpec& table, const std::string& recorded);
 /// recorded no tables: of these nothing is said.
 bool is_tuning_run(const TableSpec& table, const store::RunSummary& run);
 
+/// The other table that the run was made to tune, since all seeds of its command were tuning seeds
+/// of that one: no row of this table shows it. "" for none, and for a tuning seed of this table.
+/// Runs of earlier versions recorded no tuning seeds: of these nothing is said.
+std::string table_tuned_by(const store::RunSummary& run, const TableSpec& own);
+
 /// Whether the run's seed was a tuning seed of the table of that name when the run was made,
 /// whatever the table was like. Runs of earlier versions recorded no tuning seeds: of these nothing
 /// is said.

@@ -330,6 +330,48 @@ TEST_CASE("seeds that were tuning seeds when they were run are no sample", "[rep
   CHECK(new_ones.of(1, picked) == "");
 }
 
+TEST_CASE("what tuned another table is neither shown nor lacked", "[report][plan]") {
+  TableSpec grid = small_table();
+  grid.name = "grid";
+  grid.best_of =
+      BestOfSpec{"optimizer.lr", {0.002, 0.004}, "eval_loss", Extreme::lowest, 0, {901, 902, 903}};
+  const TableSpec table = small_table();
+  const auto recording = [&](double lr, double eps = 1e-8, const std::string& more = "") {
+    return [=](MadeRun& made) {
+      made.experiment.optimizer.lr = lr;
+      made.experiment.optimizer.eps = eps;
+      made.id += (lr < 0.003 ? "-low" : "-high") + more;
+      made.planned_tables = std::map<std::string, std::string>{
+          {grid.name, recorded_design(grid)}, {table.name, recorded_design(table)}};
+    };
+  };
+  const auto rows_of = [&](const Commands& commands) {
+    return build_ablation(table, commands.lab.read()).rows;
+  };
+  const Commands commands;
+  for (const double lr : {0.002, 0.004}) commands.run(both, {901, 902, 903}, 10, recording(lr));
+  CHECK_FALSE(rows_of(commands)[1].is_comparable());   // there is no sample yet
+  commands.run(both, up_to(4), 12, recording(0.004));  // the rows of the other table
+  commands.run(both, up_to(4), 14, recording(0.002));
+  for (const AblationRow& row : rows_of(commands)) {
+    if (row.spec.config == "canon_b") continue;
+    CHECK(row.runs.size() == 4);
+    CHECK(row.planned_seeds == 4);
+    CHECK(row.violations.empty());
+  }
+  // Nor is what repeats it, and who takes some of these seeds for other runs takes known ones.
+  commands.run(both, {901, 902}, 21, recording(0.002, 1e-8, "-again"));
+  CHECK(rows_of(commands)[1].runs.size() == 4);
+  Commands other;
+  other.run(both, {901, 902, 903}, 10, recording(0.002));
+  other.run(both, {902, 903, 904}, 21, recording(0.002, 2e-8));
+  CHECK(contains(other.canon_a(), "it lacks 1 that were known before these (901)"));
+  // A command of other seeds as well was none to tune that table.
+  const Commands mixed;
+  mixed.run(both, {901, 902, 1, 2}, 10, recording(0.002));
+  CHECK(rows_of(mixed)[1].runs.size() == 4);
+}
+
 TEST_CASE("seeds are known from their first losses, also if their runs go on later",
           "[report][plan]") {
   const auto canon_a_beside_llama = [](int day_of_losses) {

@@ -817,6 +817,61 @@ TEST_CASE("a table with a budget counts once what another one declared at the co
         attempts(2));
 }
 
+TEST_CASE("a table that holds rows out to choose counts a plain one of the configs once",
+          "[report][plan]") {
+  TableSpec grid = strict_table(), plain = strict_table();
+  plain.name = "plain";
+  grid.best_of =
+      BestOfSpec{"optimizer.lr", {0.002, 0.004}, "eval_loss", Extreme::lowest, 4, {901, 902}};
+  const std::map<std::string, std::string> both = {{grid.name, recorded_design(grid)},
+                                                   {plain.name, recorded_design(plain)}};
+  /// Runs of the config as it is, or with what the table that chooses changes.
+  struct Made {
+    int day;
+    bool is_plain;
+    double lr;
+    std::map<std::string, std::string> recorded;
+    double lr_of_config = 0.002;
+  };
+  const auto factor = [&](const std::vector<Made>& sets, const std::vector<TableSpec>& tables) {
+    Lab lab;
+    const auto make = [&](const std::string& config, const Made& made) {
+      for (const int seed :
+           made.is_plain ? std::vector<int>{1, 2, 3} : std::vector<int>{901, 902, 1, 2, 3}) {
+        MadeRun run = Lab::run(config, made.day);
+        run.id = join({config, std::to_string(made.day), std::to_string(seed)}, "-");
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.experiment.optimizer.lr = made.lr_of_config;
+        run.planned_config = run::config_key(config::to_json(run.experiment));
+        run.experiment.optimizer.lr = made.lr;
+        run.experiment.train.validation_rows = made.is_plain ? 0 : 4;
+        run.planned_tables = made.recorded;
+        run.planned_seeds = seed > 900 ? std::vector<int64_t>{901, 902} : std::vector<int64_t>{};
+        make_completed_run(lab.runs, run, {3 + 0.01 * (seed % 100 + made.day)});
+      }
+    };
+    for (const double lr : {0.002, 0.004}) make("llama", {lr < 0.003 ? 8 : 9, false, lr, both});
+    for (const Made& made : sets) make("canon_a", made);
+    AblationOptions options;
+    options.project_tables = tables;
+    const Ablation ablation = build_ablation(grid, lab.read(), options);
+    REQUIRE(ablation.rows[1].runs.size() == 3);
+    return factor_of_other_sets(ablation);
+  };
+  const Made low = {12, false, 0.002, both}, high = {13, false, 0.004, both};
+  const Made own = {10, true, 0.002, both};
+  CHECK(factor({low, high}, {grid, plain}) == 1);
+  CHECK(factor({own, low, high}, {grid, plain}) == 2);
+  // Not where the other table is gone or came later, nor of another setting.
+  const double attempt = 2 / 0.05;
+  CHECK(factor({own, low, high}, {grid}) == Approx(attempt));
+  std::map<std::string, std::string> grid_alone = both;
+  grid_alone.erase(plain.name);
+  CHECK(factor({{10, true, 0.002, grid_alone}, low, high}, {grid, plain}) == Approx(attempt));
+  CHECK(factor({{10, true, 0.003, both}, low, high}, {grid, plain}) == Approx(attempt));  // --set
+  CHECK(factor({{10, true, 0.003, both, 0.003}, low, high}, {grid, plain}) == Approx(attempt));
+}
+
 /// Sets of runs by optimizer.eps, under several names. What a run finds depends on eps, the seed
 /// and whether it is the baseline.
 struct Names {
