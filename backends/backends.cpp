@@ -322,7 +322,8 @@ fs::path LibtorchBackend::worker() const {
   throw Error("the worker program " + name + " was not found: " + join(tried, ", "),
               chosen.empty() ? "build forge with FORGE_WITH_TORCH=ON, or set FORGE_WORKER_LIBTORCH"
                              : "FORGE_WORKER_LIBTORCH names no program",
-              ExitCode::failed);
+              ExitCode::failed)
+      .with_cause(ENOENT);
 }
 
 namespace {

@@ -24,6 +24,7 @@ struct AttemptEnd {
   std::string reason;
   std::string hint;
   bool retryable = false;                         ///< a fresh worker may succeed
+  bool not_started = false;                       ///< no worker: the machine's making, it may pass
   bool storage = false;                           ///< the disk is full or fails
   bool diverged = false;                          ///< its numbers no longer make sense
   bool saved = false;                             ///< the worker saved a checkpoint, a whole one

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 
@@ -140,6 +141,18 @@ namespace {
 constexpr size_t stderr_lines = 20;
 constexpr size_t stderr_line_bytes = 400;
 
+/// The end of an attempt whose worker could not be started. A limit that is reached, a program that
+/// is being written, or forge's own worker that is being installed anew are none of the run's
+/// making: all runs that wait would fail of them, one after the other.
+AttemptEnd not_started(const Error& problem, bool is_own_worker) {
+  AttemptEnd end{RunState::failed, {}, problem.message(), problem.hint()};
+  const int cause = problem.cause();
+  const bool is_short_of = cause == EAGAIN || cause == ENOMEM || cause == ENFILE;
+  end.retryable = cause != 0;
+  end.not_started = is_short_of || cause == ETXTBSY || (is_own_worker && cause != 0);
+  return end;
+}
+
 class Supervisor {
  public:
   Supervisor(const RunFolder& folder,
@@ -165,17 +178,21 @@ class Supervisor {
   }
 
   AttemptEnd run() {
-    size_t retried = 0;  // since a worker got further
+    const std::vector<double>& waits = options_.retry_waits;
+    size_t retried = 0;      // since a worker got further
+    size_t not_started = 0;  // since one was started: so often it is tried as it takes
     while (true) {
       const AttemptEnd end = attempt_logging_errors();
       if (end.saved) retried = 0;
-      const bool retry =
-          end.retryable && retried < options_.retry_waits.size() && !stop_requests_.requested();
+      if (!end.not_started) not_started = 0;
+      const bool is_left = end.not_started ? !waits.empty() : retried < waits.size();
+      const bool retry = end.retryable && is_left && !stop_requests_.requested();
       if (!retry) {
         record_end(end, std::nullopt);
         return end;
       }
-      const double seconds = options_.retry_waits[retried++];
+      size_t& tried = end.not_started ? not_started : retried;
+      const double seconds = waits[std::min(tried++, waits.size() - 1)];
       record_end(end, seconds);
       if (!wait(seconds)) {
         const AttemptEnd stop = stopped("stopped on request while it waited to be tried again");
@@ -260,7 +277,7 @@ class Supervisor {
       group.clock = options_.clock;
       worker = start_group(launcher_, launches(processes), group);
     } catch (const Error& problem) {
-      return {RunState::failed, {}, problem.message(), problem.hint()};
+      return not_started(problem, experiment.external.command.empty());
     }
     AttemptStarted started{worker->pid(),
                            host_name(),

@@ -63,7 +63,8 @@ struct SupervisorOptions {
   double poll_seconds = 0.2;       ///< between two checks for stops and silence
   double progress_seconds = 0.5;   ///< between two writings of progress.json
   /// Seconds to wait before each retry; there are as many retries as waits. After a worker that
-  /// saved a checkpoint they begin with the first wait again.
+  /// saved a checkpoint they begin with the first wait again. Where the machine starts no worker,
+  /// the last one is repeated until it does, or the run is stopped; without waits it fails.
   std::vector<double> retry_waits = {2, 10, 60};
   std::vector<std::string> devices;  ///< for the run, one of each process; none: its request's
   /// The run saves and stops after this step, which is evaluated: a rung of core/run/halving.h. 0:

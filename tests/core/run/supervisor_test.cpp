@@ -4,6 +4,7 @@
 
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/run/allowed_command.h"
 #include "tests/core/run/supervised_scene.h"
 
 namespace forge::run {
@@ -96,6 +97,66 @@ TEST_CASE("a worker that cannot be started fails the run with the reason", "[run
   SupervisedScene scene({});
   REQUIRE(scene.supervise() == supervised_failed);
   REQUIRE(scene.folder.status().reason == "no such program");
+}
+
+/// Fails to start so many workers, then starts those of the scripts.
+class RefusingLauncher : public worker::Launcher {
+ public:
+  RefusingLauncher(worker::Launcher& launcher, int cause, int times)
+      : launcher_(launcher), cause_(cause), left_(times) {}
+
+  std::unique_ptr<worker::RunningWorker> start(const worker::Launch& launch) override {
+    if (left_ > 0) {
+      --left_;
+      throw system_error("start 'worker'", cause_);
+    }
+    return launcher_.start(launch);
+  }
+
+ private:
+  worker::Launcher& launcher_;
+  int cause_, left_;
+};
+
+TEST_CASE("a run waits while the machine starts no worker", "[run][supervisor][hostile]") {
+  const int cause = GENERATE(EAGAIN, ENOMEM, ETXTBSY, ENOENT, EACCES);
+  CAPTURE(cause);
+  SupervisedScene scene({{good_run(), {}}});
+  RefusingLauncher launcher(scene.launcher, cause, 9);
+  const double begun = scene.clock.seconds;
+  REQUIRE(run::supervise(scene.folder, CommandBackend({"worker"}), launcher, scene.options) ==
+          supervised_completed);
+  CHECK(scene.clock.seconds - begun >= 2 + 10 + 7 * 60);
+  CHECK(scene.folder.state() == RunState::completed);
+}
+
+TEST_CASE("a command that is not there fails its run, and holds up no other", "[run][supervisor]") {
+  RunInputs inputs = small_inputs();
+  inputs.experiment["backend"] = "external";
+  inputs.experiment["external"]["command"] = {"/bin/true"};
+  const TemporaryFolder cache;  // in which it is remembered what is allowed
+  ::setenv("FORGE_CACHE_DIR", cache.path().c_str(), 1);
+  SupervisedScene scene({{good_run(), {}}}, inputs);
+  allow_command(scene.folder.record().identity, config::experiment_from_json(inputs.experiment));
+  RefusingLauncher launcher(scene.launcher, ENOENT, 9);
+  const int code =
+      run::supervise(scene.folder, CommandBackend({"worker"}), launcher, scene.options);
+  ::unsetenv("FORGE_CACHE_DIR");
+  INFO(scene.last_event().dump());
+  CHECK(code == supervised_failed);
+  CHECK(contains(scene.folder.status().reason, "cannot start 'worker'"));
+}
+
+TEST_CASE("a run that waits for the machine can be stopped", "[run][supervisor][stop]") {
+  SupervisedScene scene({});
+  RefusingLauncher launcher(scene.launcher, EAGAIN, 1000);
+  int waited = 0;
+  scene.options.sleep = [&](double seconds) {
+    scene.clock.seconds += seconds;
+    if (++waited == 100) scene.folder.request_stop(StopRequest::after_checkpoint);
+  };
+  REQUIRE(run::supervise(scene.folder, CommandBackend({"worker"}), launcher, scene.options) ==
+          supervised_stopped);
 }
 
 TEST_CASE("a completed run is not run again", "[run][supervisor]") {
