@@ -302,24 +302,34 @@ std::string why_other_places(const AblationRow& row, const AblationRow& other) {
 struct MeasuredInTurn {
   const char* what;
   const char* way;  ///< how to measure it in turn
+  Turns most;       ///< the worst turns in which it is tested
 };
-constexpr MeasuredInTurn speeds_in_turn = {"speeds", "'forge bench' measures in turn"};
-constexpr MeasuredInTurn memory_in_turn = {"memory", "'forge run --table' runs them in turn"};
+constexpr MeasuredInTurn speeds_in_turn = {
+    "speeds", "'forge bench' measures in turn", Turns::one_row_first};
+constexpr MeasuredInTurn memory_in_turn = {
+    "memory", "'forge run --table' runs them in turn", Turns::hours_apart};
+
+/// "speeds measured hours apart".
+std::string turns_text(const MeasuredInTurn& measured, Turns turns) {
+  return std::string(measured.what) +
+         (turns == Turns::hours_apart ? " measured hours apart" : " not measured in turn");
+}
 
 /// What is said of one row alone would say beside another which of the two is faster or needs less:
 /// "" where it was trained in turn with all others of the table.
 std::string why_row_not_tested(const MeasuredInTurn& measured,
                                const AblationRow& row,
                                const Ablation& ablation) {
-  const std::string what = std::string(measured.what) + " not measured in turn: ";
   const std::string way = std::string(" (") + measured.way + ")";
   for (const AblationRow& other : ablation.rows) {
     if (&other == &row || other.group != row.group) continue;
     if (!other.is_comparable() || other.runs.size() < 2)
-      return what + other.spec.config + ", which the table declares, has no runs to compare" + way;
-    if (turns_of({&row, &other}, ablation.busy) == Turns::one_after_another)
-      return what + "what changed on the machine between this row and " + other.spec.config +
-             " is in each" + way;
+      return turns_text(measured, Turns::one_after_another) + ": " + other.spec.config +
+             ", which the table declares, has no runs to compare" + way;
+    const Turns turns = turns_of({&row, &other}, ablation.busy);
+    if (turns > measured.most)
+      return turns_text(measured, turns) + ": what changed on the machine between this row and " +
+             other.spec.config + " is in each" + way;
   }
   return "";
 }
@@ -338,11 +348,11 @@ std::string why_rows_not_in_turn(const MeasuredInTurn& measured,
                                  const std::vector<const AblationRow*>& rows,
                                  const Ablation& ablation) {
   if (rows.size() == 1) return why_row_not_tested(measured, *rows.front(), ablation);
-  if (turns_of(rows, ablation.busy) != Turns::one_after_another) return "";
-  return std::string(measured.what) +
-         " not measured in turn: what changed on the machine between the rows is in their "
-         "difference (" +
-         measured.way + ")";
+  const Turns turns = turns_of(rows, ablation.busy);
+  if (turns <= measured.most) return "";
+  return turns_text(measured, turns) +
+         ": what changed on the machine between the rows is in their difference (" + measured.way +
+         ")";
 }
 
 std::string why_timings_not_tested(const std::vector<const AblationRow*>& rows,

@@ -485,6 +485,12 @@ SetupEntry describe_speeds(const Ablation& ablation) {
             "interval ('forge bench' measures in turn, and tables show it with "
             "tokens_per_second: benchmark)",
             "speeds not measured in turn"};
+  if (turns == Turns::hours_apart)
+    return {"Speed",
+            "the runs of a turn were begun more than two hours apart: what changes on the machine "
+            "within a day may come in step with the turns, and is in no interval ('forge bench' "
+            "measures in turn, and tables show it with tokens_per_second: benchmark)",
+            "speeds measured hours apart"};
   for (const auto& compared : comparisons_of(ablation))
     if (const std::string why = why_places_not_tested(compared); !why.empty())
       return {"Speed", why, "speeds of other devices not tested"};

@@ -139,6 +139,10 @@ Turns turns_of(const AblationRow& row, const AblationRow& other, const BusyTimes
   // with itself, whatever the order.
   if (in_turn < 2 || std::max(own.size(), others.size()) > in_turn + 1)
     return Turns::one_after_another;
+  const auto near = std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) {
+    return begin_of(*pair.second) - begin_of(*pair.first) <= longest_apart;
+  });
+  if (static_cast<size_t>(near) < std::max<size_t>(2, pairs.size() - 1)) return Turns::hours_apart;
   int64_t own_first = 0;
   for (const Pair& pair : pairs)
     if (begun_at(*pair.first) != begun_at(*pair.second)) own_first += pair.is_own_first ? 1 : -1;

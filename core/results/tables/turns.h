@@ -18,8 +18,15 @@ BusyTimes busy_times(const std::vector<store::ConfiguredRun>& runs, const Ablati
 enum class Turns {
   in_turn,
   one_row_first,      ///< in turn, but nearly every run of one came before that of another
+  hours_apart,        ///< in turn, but two runs of a pair lie further apart than `longest_apart`
   one_after_another,  ///< not all runs of two rows in turn
 };
+
+/// In seconds, from the begin of one run of a pair to that of the other, all pairs but one. What
+/// goes up and down once a day, as the temperature does, cancels there and back for shorter ones;
+/// for longer ones it may come in step with the turns.
+constexpr double longest_apart = 2 * 3600;
+
 /// The worst of any two rows of one group with two runs or more.
 Turns turns_of(const std::vector<const AblationRow*>& rows, const BusyTimes& busy);
 

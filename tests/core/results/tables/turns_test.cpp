@@ -174,7 +174,8 @@ TEST_CASE("runs of one order are in turn if one was made soon after the other", 
                                           "11T20:01",
                                           "12T08:00"};
   CHECK(speed_of(apart, 20) == "speeds not measured in turn");
-  CHECK(speed_of(apart, 86400) == "");  // a break that is shorter than a run
+  // A break that is shorter than a run.
+  CHECK(speed_of(apart, 86400) == "speeds measured hours apart");
 }
 
 TEST_CASE("all runs of two rows lie in turn, not as many as the smaller one has",
@@ -227,6 +228,24 @@ TEST_CASE("what lies between two rows of a turn is no break while others are tra
   CHECK(run_one_by_one("abccbaabccba", {3, 6}) == "");
   CHECK(run_one_by_one("abccbaabccba", {1, 5}) == warning);
   CHECK(run_one_by_one("aaabbbccc", {}) == warning);
+}
+
+TEST_CASE("speeds of runs that were begun hours apart are not tested", "[report][turns]") {
+  const auto run_one_by_one = [](const std::string& order, int minutes) {
+    std::vector<Minutes> times;
+    for (int i = 0; i < static_cast<int>(order.size()); ++i)
+      times.push_back({i * minutes, (i + 1) * minutes});
+    return speeds_of(order, times, [&](store::RunSummary& run) {
+      run.metrics[results::wall_seconds_name] = 60.0 * minutes;
+    });
+  };
+  const std::string warning = "speeds measured hours apart";
+  CHECK(run_one_by_one("abbaabba", 110) == "");
+  CHECK(run_one_by_one("abbaabba", 130) == warning);
+  CHECK(run_one_by_one("abccbaabc", 55) == "");
+  CHECK(run_one_by_one("abccbaabc", 70) == warning);  // two of them lie between the outer ones
+  // On two devices at once, however long they take.
+  CHECK(speeds_of("abba", {{0, 600}, {0, 600}, {600, 1200}, {600, 1200}}) == "");
 }
 
 TEST_CASE("rows are in turn by their seeds where one run was made again at the end",
