@@ -208,6 +208,30 @@ bool are_first_of(const AblationRow& row, const std::set<int64_t>& seeds) {
                      [&](const std::string& seed) { return seeds.count(std::stoll(seed)) > 0; });
 }
 
+/// Whether the row has no other seeds than these, or had these planned by a command of their own.
+bool has_by_themselves(const AblationRow& row, const std::set<int64_t>& seeds) {
+  std::vector<std::string> texts;
+  for (const int64_t seed : seeds) texts.push_back(std::to_string(seed));
+  const std::string command = join(texts, ",");
+  const auto is_of_it = [&](const store::RunSummary* run) {
+    return seeds.count(run->seed) == 0 || run->planned_seeds == command;
+  };
+  const auto runs = original_runs(row);
+  return row.runs.size() == seeds.size() || std::all_of(runs.begin(), runs.end(), is_of_it);
+}
+
+/// Whether these seeds are all that each row but one was to be run with, and the one has them by
+/// themselves: nobody has compared any two of these rows before, whatever else the one was run
+/// with.
+bool is_first_look(const std::vector<const AblationRow*>& rows, const std::set<int64_t>& seeds) {
+  size_t others = 0;
+  for (const AblationRow* row : rows) {
+    if (row->runs.size() == seeds.size() && row->planned_seeds == seeds.size()) continue;
+    if (++others > 1 || !has_by_themselves(*row, seeds)) return false;
+  }
+  return seeds.size() >= 2 && rows.size() > 1;
+}
+
 }  // namespace
 
 const char* name_of(Standing standing) {
@@ -243,6 +267,8 @@ Look look_at(const std::vector<const AblationRow*>& rows) {
       rows.begin(), rows.end(), [&](const AblationRow* row) { return are_first_of(*row, common); });
   // Each run beyond the plan makes another look: they are counted over all rows.
   if (is_planned && !is_short) {
+    if (seeds > planned && is_first_look(rows, common))
+      return {common, statistics::look_factor(common.size(), common.size())};
     if (are_first && common.size() >= most_planned) {
       size_t beyond = 0;
       for (const AblationRow* row : rows) beyond += common.size() - row->planned_seeds;

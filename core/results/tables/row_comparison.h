@@ -55,7 +55,8 @@ bool have_same_seeds(const AblationRow& a, const AblationRow& b);
 struct Look {
   /// The seeds that count: those that all rows have, where these are the planned ones or more,
   /// before every row has those, or where nobody planned. So a test sees each number of seeds once
-  /// only, and what one row has beyond the others changes nothing. None: all.
+  /// only, and what one row has beyond the others changes nothing, before them or behind. None:
+  /// all.
   std::optional<std::set<int64_t>> seeds;
   double factor = 1;  ///< of p, see statistics::look_factor; 1 where there is nothing to test
   /// The seeds that all rows have are not the first ones of each: they may have been chosen when

@@ -77,6 +77,57 @@ TEST_CASE("seeds that the baseline alone has beyond the plan change nothing", "[
   CHECK(plan_of(lab.table()) == "reopened: 5 seeds planned");
 }
 
+TEST_CASE("what a baseline was run with before a row was planned costs the row nothing",
+          "[report][plan]") {
+  using Seeds = std::vector<int64_t>;
+  struct Command {
+    const char* config;
+    int day;
+    Seeds seeds;
+    Seeds planned = {};  ///< none: the same
+  };
+  const auto table_of = [](const std::vector<Command>& commands) {
+    Lab lab;
+    for (const Command& command : commands) {
+      for (const int64_t seed : command.seeds) {
+        MadeRun run = Lab::run(command.config, command.day);
+        run.id = command.config + std::string("-") + std::to_string(seed);
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.planned_seeds = command.planned.empty() ? command.seeds : command.planned;
+        const bool is_baseline = command.config[0] == 'l';
+        make_completed_run(
+            lab.runs,
+            run,
+            {3 + 0.01 * double(seed * seed) + (is_baseline ? 1 + 0.1 * double(seed % 3) : 0)});
+      }
+    }
+    return lab.table();
+  };
+  const auto p_of = [](const Ablation& ablation) {
+    return cells_of(ablation, "eval_loss").at(1).p.value();
+  };
+  const Seeds fresh = {6, 7, 8, 9, 10};
+  const Ablation alone = table_of({{"llama", 12, fresh}, {"canon_a", 12, fresh}});
+  const Ablation later =
+      table_of({{"llama", 10, {1, 2, 3, 4, 5}}, {"llama", 12, fresh}, {"canon_a", 12, fresh}});
+  CHECK(plan_of(later) == "as planned");
+  CHECK(p_of(later) == p_of(alone));
+  // Another table had asked for three of five.
+  const Seeds five = {1, 2, 3, 4, 5};
+  const Ablation wider =
+      table_of({{"llama", 10, {1, 2, 3}}, {"llama", 12, {4, 5}, five}, {"canon_a", 12, five}});
+  CHECK(plan_of(wider) == "as planned");
+  CHECK(p_of(wider) == p_of(table_of({{"llama", 12, five}, {"canon_a", 12, five}})));
+  // Not where the row was looked at before, nor with a part of a longer known list.
+  CHECK(plan_of(table_of({{"llama", 10, {1, 2, 3}},
+                          {"canon_a", 10, {1, 2, 3}},
+                          {"llama", 12, {4, 5}, five},
+                          {"canon_a", 12, {4, 5}, five}})) == "reopened: 3 seeds planned");
+  CHECK(plan_of(table_of(
+            {{"llama", 10, {1, 2, 3}}, {"llama", 11, {4, 5, 6, 7, 8}}, {"canon_a", 12, five}})) ==
+        "reopened: 3 to 5 seeds planned");
+}
+
 TEST_CASE("a plan that waited until seeds were known is no plan of them", "[report][plan]") {
   Lab lab;
   for (const char* config : {"llama", "canon_a", "canon_b"}) {
