@@ -477,13 +477,16 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   };
   const auto hand_on = [&](int exit_code) {
     for (const int lease : leases) queue::release_lease(lease);  // for the next run
+    const std::filesystem::path runs_dir = folder.path().parent_path();
+    // Where no keeper can be started, or the queue cannot be read at this moment, this process is
+    // the last one that can look after it.
+    bool is_last = true;
     try_to([&] {
-      const std::filesystem::path runs_dir = folder.path().parent_path();
       const queue::DispatchResult done =
           queue::dispatch(runs_dir, context.program(), queue::IfLocked::wait);
-      // Where no keeper can be started, this process is the last one that can be it.
-      if (done.needs_keeper && done.keeper == 0) queue::keep_queue(runs_dir, context.program());
+      is_last = done.needs_keeper && done.keeper == 0;
     });
+    if (is_last) try_to([&] { queue::keep_queue(runs_dir, context.program()); });
     return exit_code;
   };
   bool has_held = false;

@@ -1,6 +1,7 @@
 #include "core/base/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -445,10 +446,29 @@ FileLock FileLock::acquire(const fs::path& path) {
   return FileLock(std::move(file));
 }
 
-bool FileLock::is_held(const fs::path& path) {
+namespace {
+
+/// Whether some process holds the lock; none where the machine does not say, with errno set.
+std::optional<bool> look_at_lock(const fs::path& path) {
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-  if (!file) return false;
-  return ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (!file) {
+    const bool is_not_ours = errno == ENOENT || errno == ENOTDIR || errno == ELOOP ||
+                             errno == EACCES || errno == EPERM || errno == ENXIO;
+    return is_not_ours ? std::optional(false) : std::nullopt;
+  }
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;
+  return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;
+}
+
+}  // namespace
+
+bool FileLock::is_held(const fs::path& path) {
+  constexpr int looks = 5, milliseconds = 200;  // a network's folder may be away for a moment
+  for (int look = 1;; ++look) {
+    if (const std::optional<bool> held = look_at_lock(path)) return *held;
+    if (look == looks) throw system_error("look at the lock '" + path.string() + "'", errno);
+    ::poll(nullptr, 0, milliseconds);
+  }
 }
 
 bool FileLock::is_at(const fs::path& path) const { return is_same_file(file_, path); }

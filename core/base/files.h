@@ -139,7 +139,8 @@ class FileLock {
   static std::optional<FileLock> try_share(const fs::path& path);
   /// Waits until the lock is free.
   static FileLock acquire(const fs::path& path);
-  /// Whether some process holds the lock now. False when the file does not exist.
+  /// Whether some process holds the lock now. False when the file does not exist, or is not for
+  /// this user to open. Throws Error where the machine does not say for a second: it may be held.
   static bool is_held(const fs::path& path);
   /// Whether the path still names the file that is locked: nobody has removed or replaced it.
   bool is_at(const fs::path& path) const;

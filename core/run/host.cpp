@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -13,6 +14,7 @@
 namespace forge::run {
 
 std::string host_name() {
+  if (const char* const kept = std::getenv(host_name_variable)) return as_host_name(kept);
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return as_host_name(name);

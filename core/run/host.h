@@ -9,7 +9,12 @@
 
 namespace forge::run {
 
-/// Name of this machine, as files and lines can have it: as_host_name of what the kernel says.
+/// Names the machine for the processes that look after its queue: a name that the kernel gets
+/// anew while runs wait, as from a network, would part them from their runs.
+constexpr const char* host_name_variable = "FORGE_HOST_NAME";
+
+/// Name of this machine, as files and lines can have it: as_host_name of what `host_name_variable`
+/// or else the kernel says.
 std::string host_name();
 
 /// A name with "_" in place of each character that a file's name or a terminal could take for

@@ -51,10 +51,20 @@ pid_t spawn_supervisor(const RunFolder& folder,
   options.lifetime = worker::Lifetime::own;
   options.extends_environment = !start.environment;
   if (start.environment) options.environment = *start.environment;
+  options.environment[host_name_variable] = host_name();
   try {
     return worker::spawn(options);
   } catch (const Error& problem) {
     throw NoProcess(problem.message(), problem.hint(), problem.exit_code());
+  }
+}
+
+/// Whether it is known that a supervisor holds the run's lock.
+bool is_seen_running(const RunFolder& folder) {
+  try {
+    return folder.is_running();
+  } catch (const Error&) {
+    return false;  // the next look may tell
   }
 }
 
@@ -74,7 +84,7 @@ int start_supervisor(const RunFolder& folder,
   const std::string events_before = last_line(folder.events_file());
   const pid_t pid = spawn_supervisor(folder, program, start);
   const double deadline = steady_seconds() + timeout_seconds;
-  while (!folder.is_running()) {
+  while (!is_seen_running(folder)) {
     if (has_ended(pid)) {
       // A short run may be over before we look.
       if (last_line(folder.events_file()) != events_before) return pid;

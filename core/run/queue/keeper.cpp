@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <cerrno>
 
 #include <optional>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/run/host.h"
@@ -21,32 +23,37 @@ int start_keeper(const fs::path& runs_dir, const fs::path& program) {
     options.arguments = {program.string(), "supervise", "--queue", runs_dir.string()};
     options.streams = {nothing.get(), nothing.get(), nothing.get()};
     options.lifetime = worker::Lifetime::own;
+    options.environment[run::host_name_variable] = run::host_name();
     return worker::spawn(options);
   } catch (const Error&) {
     return 0;  // 'forge status' says that nobody serves the queue
   }
 }
 
-void keep_queue(const fs::path& runs_dir, const fs::path& program) {
-  constexpr double interval = 5;  // seconds
+void keep_queue(const fs::path& runs_dir, const fs::path& program, double interval_seconds) {
+  constexpr double patience_seconds = 86400;
+  double failing_since = 0;  // 0: the last look at the queue was one
   const fs::path file =
       runs_dir / ".queue" / ("keeper-" + run::host_name() + "-" + std::to_string(::geteuid()));
   std::optional<FileLock> lock;
   while (true) {
-    run::sleep_until_signal(interval);
+    run::sleep_until_signal(interval_seconds);
     try {
       if (!lock) lock = FileLock::try_acquire(file);
       if (!lock) return;  // another one keeps it
       // Who may read the file could lock it, and would pass for a keeper.
       fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
-    } catch (const Error& problem) {
-      if (problem.exit_code() != ExitCode::storage) throw;  // there is no room for the file yet
+    } catch (const Error&) {
+      // There is no room for the file yet, or the folder is away for a while.
     }
     try {
       const DispatchResult done = dispatch(runs_dir, program, IfLocked::skip);
       if (!done.needs_keeper && !done.queue_was_locked) return;
-    } catch (const Error& problem) {
-      if (problem.exit_code() != ExitCode::storage) throw;
+      failing_since = 0;
+    } catch (const Error&) {
+      if (failing_since == 0) failing_since = steady_seconds();
+      const bool is_gone = ::access(runs_dir.c_str(), F_OK) != 0 && errno == ENOENT;
+      if (is_gone || steady_seconds() - failing_since > patience_seconds) throw;
     }
   }
 }

@@ -13,7 +13,10 @@ int start_keeper(const std::filesystem::path& runs_dir, const std::filesystem::p
 
 /// Dispatches every few seconds until no run waits here that this user would start, or a supervisor
 /// of this user's looks after those that do. Returns at once where another process does so for this
-/// user.
-void keep_queue(const std::filesystem::path& runs_dir, const std::filesystem::path& program);
+/// user. Where the queue cannot be read it goes on for a day. Throws Error then, and where the runs
+/// folder is gone.
+void keep_queue(const std::filesystem::path& runs_dir,
+                const std::filesystem::path& program,
+                double interval_seconds = 5);
 
 }  // namespace forge::queue

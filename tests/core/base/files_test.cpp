@@ -71,6 +71,20 @@ TEST_CASE("a lock is exclusive and is free again when its holder is gone") {
   REQUIRE_FALSE(FileLock::is_held(file));
 }
 
+TEST_CASE("a lock that the machine does not let one look at may be held", "[hostile]") {
+  const TemporaryFolder folder;
+  const fs::path file = folder / "lock";
+  const auto lock = FileLock::try_acquire(file);
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  struct rlimit none = before;
+  none.rlim_cur = 0;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const std::string problem = tests::error_of([&] { FileLock::is_held(file); });
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(problem.find("cannot look at the lock") != std::string::npos);
+}
+
 TEST_CASE("a lock tells who holds it while it is held") {
   const TemporaryFolder folder;
   const fs::path file = folder / "lock";

@@ -111,4 +111,13 @@ TEST_CASE("a machine's name is that of a file below a folder", "[run][hostile]")
   CHECK(as_host_name("a\033[1m\n") == "a_[1m_");
 }
 
+TEST_CASE("what looks after a queue keeps the name that the machine had", "[run][host]") {
+  const std::string now = host_name();
+  ::setenv(host_name_variable, "before/the network", 1);
+  const std::string kept = host_name();
+  ::unsetenv(host_name_variable);
+  CHECK(kept == "before_the_network");
+  CHECK(host_name() == now);
+}
+
 }  // namespace forge::run
