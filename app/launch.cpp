@@ -8,6 +8,7 @@
 
 #include "app/halving_search.h"
 #include "app/process_options.h"
+#include "app/run_order.h"
 #include "app/table_runs.h"
 #include "app/tables.h"
 #include "app/terminal.h"
@@ -532,18 +533,6 @@ std::vector<std::string> sweep_names(const project::Project& project) {
   return yaml_names(project.folder / "sweeps");
 }
 
-namespace {
-
-/// Which config comes at a place of a turn. There and back, so that a machine that gets slower
-/// makes no config look slower; and each time from the next two on, so that of several devices,
-/// which take the runs in this order, none always gets the same config.
-size_t place_in_turn(size_t turn, size_t place, size_t configs) {
-  const size_t at = turn % 2 == 0 ? place : configs - 1 - place;
-  return (at + turn / 2 * 2) % configs;
-}
-
-}  // namespace
-
 std::vector<CheckedRun> check_configs(const Context& context,
                                       const std::vector<SelectedConfig>& configs,
                                       const RunSelection& selection,
@@ -562,11 +551,13 @@ std::vector<CheckedRun> check_configs(const Context& context,
   for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());
   if (selection.all && most == 0)
     throw Error("project '" + context.project().path + "' has no training config");
+  const size_t first = first_in_turn(context, configs);
   std::vector<CheckedRun> runs;
   std::map<std::string, std::string> labels;  // of what they compute
   for (size_t i = 0; i < most; ++i) {
     for (size_t place = 0; place < of_configs.size(); ++place) {
-      std::vector<CheckedRun>& of_config = of_configs[place_in_turn(i, place, of_configs.size())];
+      std::vector<CheckedRun>& of_config =
+          of_configs[place_in_turn(i, place, of_configs.size(), first)];
       if (i >= of_config.size()) continue;
       CheckedRun& run = of_config[i];
       const auto [same, is_new] = labels.emplace(what_it_computes(run.resolved), run.label);

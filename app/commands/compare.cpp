@@ -132,6 +132,7 @@ std::string pareto_remark(const tables::Ablation& table,
   switch (tables::turns_of(rows, table.busy)) {
     case tables::Turns::in_turn: return "";
     case tables::Turns::one_row_first: return "speeds measured in one order";
+    case tables::Turns::one_row_begins: return "speeds of one row measured after breaks";
     case tables::Turns::hours_apart: return "speeds measured hours apart";
     case tables::Turns::one_after_another: break;
   }

@@ -311,8 +311,12 @@ constexpr MeasuredInTurn memory_in_turn = {
 
 /// "speeds measured hours apart".
 std::string turns_text(const MeasuredInTurn& measured, Turns turns) {
-  return std::string(measured.what) +
-         (turns == Turns::hours_apart ? " measured hours apart" : " not measured in turn");
+  const std::string what = measured.what;
+  switch (turns) {
+    case Turns::one_row_begins: return what + " of one row measured after breaks";
+    case Turns::hours_apart: return what + " measured hours apart";
+    default: return what + " not measured in turn";
+  }
 }
 
 /// What is said of one row alone would say beside another which of the two is faster or needs less:

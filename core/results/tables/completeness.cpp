@@ -485,6 +485,12 @@ SetupEntry describe_speeds(const Ablation& ablation) {
             "interval ('forge bench' measures in turn, and tables show it with "
             "tokens_per_second: benchmark)",
             "speeds not measured in turn"};
+  if (turns == Turns::one_row_begins)
+    return {"Speed",
+            "after breaks of the machine a row's run came first, more than once: a cold machine, "
+            "or empty caches, are in the differences of speeds, and in no interval ('forge bench' "
+            "measures in turn, and tables show it with tokens_per_second: benchmark)",
+            "speeds of one row measured after breaks"};
   if (turns == Turns::hours_apart)
     return {"Speed",
             "the runs of a turn were begun more than two hours apart: what changes on the machine "

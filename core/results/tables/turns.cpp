@@ -103,9 +103,31 @@ struct Comparison {
     return *begin - end > usual;
   }
 
+  /// Whether nothing was trained right before the run: the machine may be cold, or caches empty.
+  bool follows_break(const Run& run) const {
+    const double begin = begin_of(run);
+    double end = -1e18;
+    for (const auto& [from, to] : busy) {
+      if (from >= begin) break;
+      end = to;
+    }
+    return begin - end > usual;
+  }
+
   bool are_neighbours(const Pair& pair) const {
     return !is_of_several_times(*pair.first) && !is_of_several_times(*pair.second) &&
            !is_apart(pair);
+  }
+
+  /// So many more pairs of the one row than of the other were begun with its run after a break.
+  int64_t begun_after_breaks(const std::vector<Pair>& pairs) const {
+    int64_t more = 0;
+    for (const Pair& pair : pairs) {
+      const bool is_at_once = begin_of(*pair.second) - begin_of(*pair.first) <= at_once;
+      if (!is_at_once && are_neighbours(pair) && follows_break(*pair.first))
+        more += pair.is_own_first ? 1 : -1;
+    }
+    return more;
   }
 
   /// As many pairs of neighbours as there are of which none was begun within another.
@@ -143,6 +165,7 @@ Turns turns_of(const AblationRow& row, const AblationRow& other, const BusyTimes
     return begin_of(*pair.second) - begin_of(*pair.first) <= longest_apart;
   });
   if (static_cast<size_t>(near) < std::max<size_t>(2, pairs.size() - 1)) return Turns::hours_apart;
+  if (std::abs(compare.begun_after_breaks(pairs)) > 1) return Turns::one_row_begins;
   int64_t own_first = 0;
   for (const Pair& pair : pairs)
     if (begun_at(*pair.first) != begun_at(*pair.second)) own_first += pair.is_own_first ? 1 : -1;

@@ -18,6 +18,7 @@ BusyTimes busy_times(const std::vector<store::ConfiguredRun>& runs, const Ablati
 enum class Turns {
   in_turn,
   one_row_first,      ///< in turn, but nearly every run of one came before that of another
+  one_row_begins,     ///< in turn, but after breaks the runs of one row came first, but for one
   hours_apart,        ///< in turn, but two runs of a pair lie further apart than `longest_apart`
   one_after_another,  ///< not all runs of two rows in turn
 };
