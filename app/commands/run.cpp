@@ -495,7 +495,9 @@ int supervise(const Context& context, const SuperviseOptions& options) {
   } catch (const Error& problem) {
     // Until a run's lock is taken its starter waits, and holds the queue: it goes on by itself.
     if (has_held) hand_on(static_cast<int>(problem.exit_code()));
-    throw;
+    if (has_held || !may_pass(problem)) throw;
+    std::cerr << describe(problem) << "\n";
+    return run::supervised_refused;
   }
 }
 

@@ -123,6 +123,20 @@ Error Error::with_cause(int errno_value) const {
   return error;
 }
 
+bool may_pass(const Error& error) {
+  switch (error.cause()) {
+    case EAGAIN:
+    case EINTR:
+    case EIO:
+    case EMFILE:
+    case ENFILE:
+    case ENOLCK:
+    case ENOMEM:
+    case ESTALE:
+    case ETIMEDOUT: return true;
+    default: return false;
+  }
+}
 bool is_unreadable(const Error& error) {
   switch (error.cause()) {
     case 0:

@@ -94,6 +94,10 @@ Error system_error(const std::string& what, int errno_value, std::string hint = 
 /// that nothing is known of what is in it; not where there is none.
 bool is_unreadable(const Error& error);
 
+/// Whether the machine refused something that it may give the next time, with nothing mended: a
+/// network's folder is away for a moment, or memory, descriptors or processes have run out.
+bool may_pass(const Error& error);
+
 /// Any exception as an Error: an Error unchanged, what the machine refused (memory, a file) with
 /// the exit code of system_error, everything else as an internal fault.
 Error as_error(const std::exception& problem);

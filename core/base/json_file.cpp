@@ -93,7 +93,8 @@ nlohmann::json read_json_file(const std::filesystem::path& file, uintmax_t max_b
   } catch (const Error& problem) {
     throw Error("'" + shown_path(file) + "' cannot be read: " + problem.message(),
                 problem.hint(),
-                ExitCode::failed);
+                ExitCode::failed)
+        .with_cause(problem.cause());
   }
 }
 

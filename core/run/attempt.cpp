@@ -238,7 +238,7 @@ class Attempt {
            "build forge and its worker from the same sources");
       return;
     }
-    const RunRecord record = run_.folder.record();
+    const RunRecord& record = run_.record;
     const auto text = [](const std::string& backend, int numerics) {
       return "'" + backend + "' with numerics version " + std::to_string(numerics);
     };
@@ -249,7 +249,7 @@ class Attempt {
 
   /// On a CPU the order of sums depends on the number of threads.
   void on_environment(const worker::Environment& environment) {
-    const Identity identity = run_.folder.record().identity;
+    const Identity& identity = run_.record.identity;
     const auto text = [](const std::string& device_type, int threads) {
       return device_type == "cpu" ? counted(static_cast<size_t>(threads), "CPU thread")
                                   : device_type;
@@ -264,7 +264,7 @@ class Attempt {
     if (is == was) return;
     if (run_.options.forget_descriptions) run_.options.forget_descriptions();
     fail("the worker " + verb + " " + is + ", and the run is one of " + was,
-         quoted_command("forge run " + shell_quoted(run_.folder.record().config)) +
+         quoted_command("forge run " + shell_quoted(run_.record.config)) +
              " asks the worker again and makes a run of what it is now");
   }
 
@@ -302,7 +302,7 @@ class Attempt {
     }
     weights::CheckpointState state;
     state.step = saved.step;
-    state.identity = run_.folder.record().key;
+    state.identity = run_.record.key;
     if (evaluated_ && evaluated_->step == saved.step) state.eval_loss = evaluated_->loss;
     try {
       weights::acknowledge_checkpoint(run_.folder.checkpoints() / name, state);
@@ -333,7 +333,7 @@ class Attempt {
     json.erase("event");
     json["host"] = host_name();
     json["variables"] = numerics_variables();
-    json["revision"] = run_.folder.record().revision;
+    json["revision"] = run_.record.revision;
     json["attempt"] = run_.number;
     write_file_atomic(run_.folder.environment_file(), json_text(json, 2) + "\n");
   }

@@ -37,6 +37,7 @@ struct AttemptEnd {
 /// The run and the supervisor's part of it.
 struct AttemptContext {
   const RunFolder& folder;
+  const RunRecord& record;  ///< the folder's: a file that cannot be read later ends no training
   RunLock& lock;
   const SupervisorOptions& options;
   int number = 0;

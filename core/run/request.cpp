@@ -224,7 +224,8 @@ worker::Request parse_request(const fs::path& file, const RunRecord& record) {
   } catch (const Error& problem) {
     throw Error("'" + shown_path(file) + "': " + problem.message(),
                 rewriting_text(record),
-                ExitCode::failed);
+                ExitCode::failed)
+        .with_cause(problem.cause());
   }
 }
 
@@ -378,7 +379,8 @@ void require_sound_tokens(const worker::Request& request) {
       } catch (const Error& problem) {
         throw Error("the run's tokens cannot be used: " + problem.message(),
                     "'forge runs resume' of it prepares them anew",
-                    ExitCode::failed);
+                    ExitCode::failed)
+            .with_cause(problem.cause());
       }
     }
   }
@@ -564,7 +566,8 @@ worker::Request restore_tokens(const RunFolder& folder,
         quoted_command("forge runs resume " + shell_quoted(record.id)) +
             " prepares them where the text is there, says what stands in the way, and goes on "
             "with the run",
-        problem.exit_code());
+        problem.exit_code())
+        .with_cause(problem.cause());
   }
   planned = read_request(folder);
   request.train_tokens = planned.train_tokens;

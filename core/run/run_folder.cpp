@@ -264,8 +264,9 @@ RunRecord RunFolder::record() const {
     return record;
   } catch (const Error& problem) {
     throw Error(record_file().string() + ": " + problem.message(),
-                "restore the file, or remove the folder",
-                ExitCode::failed);
+                problem.cause() == 0 ? "restore the file, or remove the folder" : "",
+                ExitCode::failed)
+        .with_cause(problem.cause());
   }
 }
 
@@ -317,7 +318,8 @@ config::Experiment RunFolder::experiment() const {
     throw Error(
         "run '" + id() + "' cannot be used: " + problem.message(),
         quoted_command("forge run " + shell_quoted(record().config)) + " trains its config again",
-        problem.exit_code());
+        problem.exit_code())
+        .with_cause(problem.cause());
   }
 }
 

@@ -88,7 +88,7 @@ int start_supervisor(const RunFolder& folder,
     if (has_ended(pid)) {
       // A short run may be over before we look.
       if (last_line(folder.events_file()) != events_before) return pid;
-      const bool storage = wait_for_supervisor(pid) == supervised_storage;
+      const int code = wait_for_supervisor(pid);
       std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
       std::string reason;  // the run's record keeps it without the hint
       if (!words.empty()) {
@@ -99,7 +99,8 @@ int start_supervisor(const RunFolder& folder,
       if (!words.empty() && starts_with(words[0], "hint: ")) words[0].erase(0, 6);
       throw Error("the supervisor of run '" + folder.id() + "' did not start" + reason,
                   join(words, "\n"),
-                  storage ? ExitCode::storage : ExitCode::failed);
+                  code == supervised_storage ? ExitCode::storage : ExitCode::failed)
+          .with_cause(code == supervised_refused ? EAGAIN : 0);
     }
     if (steady_seconds() > deadline) {
       worker::signal_process(pid, SIGKILL);

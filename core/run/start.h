@@ -29,7 +29,8 @@ struct NoProcess : Error {
 /// Starts `program supervise RUN_DIR` in a session of its own: it outlives this process and its
 /// terminal. Its streams go to supervisor.log. Returns its process id once it holds the run's lock
 /// (or has already ended the run). Throws NoProcess where it cannot be started or does not get
-/// there in time: it is killed then. Throws Error with its last words when it ended before.
+/// there in time: it is killed then. Throws Error with its last words when it ended before, of a
+/// cause that may pass where it says so.
 int start_supervisor(const RunFolder& folder,
                      const std::filesystem::path& program,
                      const SupervisorStart& start = {},

@@ -300,6 +300,7 @@ class Supervisor {
                                          return is_needed(surplus, folder_.path().parent_path());
                                        }};
     AttemptEnd end = run_attempt({folder_,
+                                  record,
                                   lock_,
                                   options_,
                                   attempt_,
@@ -411,7 +412,8 @@ class Supervisor {
     } catch (const Error& problem) {
       throw Error("the checkpoint that the run goes on from cannot be used: " + problem.message(),
                   "begin it again from another run: 'forge run CONFIG --continue RUN --force'",
-                  problem.exit_code());
+                  problem.exit_code())
+          .with_cause(problem.cause());
     }
   }
 

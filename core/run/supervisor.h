@@ -90,6 +90,7 @@ constexpr int supervised_completed = 0;
 constexpr int supervised_failed = 1;
 constexpr int supervised_stopped = 3;
 constexpr int supervised_storage = 4;  ///< failed, because the disk is full or fails
+constexpr int supervised_refused = 6;  ///< not begun, for a cause that may pass (may_pass)
 
 /// The waits in a list such as "2,10,60"; "" is none. Throws Error for anything else.
 std::vector<double> retry_waits_from_text(const std::string& text);

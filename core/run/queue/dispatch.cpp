@@ -134,7 +134,7 @@ class Dispatcher {
           return entry.host == host_ && is_of_this_user(entry.supervisor);
         });
     if (is_looked_after) return false;
-    if (done_.no_room || done_.no_process || !waiting_.empty()) return true;
+    if (done_.no_room || done_.no_process || was_refused_ || !waiting_.empty()) return true;
     return std::any_of(of_full_groups_.begin(), of_full_groups_.end(), [&](const auto& waiting) {
       return !is_left_to_others(*waiting.second);
     });
@@ -166,6 +166,12 @@ class Dispatcher {
   void wait_for_process(const QueueEntry& entry, const Error& problem) {
     wait_for(entry, "this machine to start forge: " + problem.message());
     done_.no_process = problem;
+  }
+
+  /// Of a run that could not be begun for a cause of its own that may pass. Others may be begun.
+  void wait_for_another_try(const QueueEntry& entry, const Error& problem) {
+    wait_for(entry, "another try: " + problem.message());
+    was_refused_ = true;
   }
 
   /// Whether this host is to start a run that nobody runs. Takes over those of hosts that are gone.
@@ -413,8 +419,10 @@ class Dispatcher {
         problem.exit_code() == ExitCode::storage && room_problem(folder).has_value();
     const bool is_others = is_of_other_user(folder.path()) && impatient_.count(waiting.run) == 0;
     const bool is_locked = is_locked_by_others(folder);
-    if (!is_full && !is_others && !is_locked) return fail(waiting, problem);
+    const bool is_refused = may_pass(problem);
+    if (!is_full && !is_others && !is_locked && !is_refused) return fail(waiting, problem);
     put_back(waiting);
+    if (is_refused) return wait_for_another_try(waiting, problem);
     if (is_full) return wait_for_room(waiting, problem);
     if (is_locked) return wait_for(waiting, problem.message());
     wait_for(waiting, "its owner, " + owner_name(folder.path()) + ": " + problem.message());
@@ -453,7 +461,8 @@ class Dispatcher {
   std::vector<Waiting> waiting_;  ///< in the order of the queue
   /// The first run of each group that waits for another one of it to end.
   std::map<std::string, const QueueEntry*> of_full_groups_;
-  int without_room_ = 0;  ///< runs that wait for room
+  int without_room_ = 0;      ///< runs that wait for room
+  bool was_refused_ = false;  ///< a run could not be begun, and may be the next time
   DispatchResult done_;
 };
 

@@ -440,6 +440,22 @@ TEST_CASE(
   REQUIRE_FALSE(scene.queued(bad));
 }
 
+TEST_CASE("runs that could not be read for a moment stay in the queue",
+          "[queue][dispatch][hostile]") {
+  // The first start of each meets a folder that is away.
+  Scene scene("if mkdir \"$2/seen\" 2>/dev/null; then echo 'error: away' >&2; exit 6; fi\n" +
+              holds_the_lock);
+  const QueueEntry first = scene.add(1), second = scene.add(2);
+  const DispatchResult done = scene.dispatch();
+  CHECK(done.failed.empty());
+  CHECK(done.started.empty());
+  CHECK(done.needs_keeper);
+  CHECK(contains(done.waiting.at(first.run), "another try: the supervisor of run"));
+  CHECK(scene.queued(first));
+  CHECK(scene.queued(second));
+  CHECK(scene.dispatch().started.size() == 2);
+}
+
 TEST_CASE("after a failure the rest of a group that is to fail fast is not begun",
           "[queue][dispatch]") {
   Scene scene(holds_the_lock);
