@@ -103,12 +103,13 @@ void check_size(const RowBuilder& builder,
                            static_cast<double>(other->summary.parameters),
                            table.parameters_within,
                            name));
-  if (table.flops_within)
-    texts.push_back(beyond("FLOPs a token",
-                           flops_per_token(*builder.find(row.run->id)),
-                           flops_per_token(*other),
-                           table.flops_within,
-                           name));
+  const ConfiguredRun& own = *builder.find(row.run->id);
+  const std::string why_not_known = why_flops_not_known(own, other->summary.parameters);
+  if (table.flops_within && !why_not_known.empty())
+    texts.push_back(why_not_known);
+  else if (table.flops_within)
+    texts.push_back(beyond(
+        "FLOPs a token", flops_per_token(own), flops_per_token(*other), table.flops_within, name));
   for (std::string& text : texts) {
     if (!text.empty()) row.violations.push_back(std::move(text));
   }
@@ -436,8 +437,14 @@ Ablation build_ablation(const TableSpec& declared,
     if (!entry.name.empty()) ablation.setup.push_back(std::move(entry));
   if (options.evaluation_rows) add_evaluation_rows(options.evaluation_rows, ablation);
   if (options.evaluations && shows_equal_budgets(table)) {
+    const auto baseline =
+        std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
+          return row.spec.config == table.baseline && row.completed();
+        });
+    const int64_t parameters = baseline == ablation.rows.end() ? 0 : baseline->run->parameters;
     add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {
-      return flops_per_token(*builder.find(run.id));
+      const ConfiguredRun& found = *builder.find(run.id);
+      return why_flops_not_known(found, parameters).empty() ? flops_per_token(found) : std::nan("");
     });
     count_other_budgets(made, ablation);
   }

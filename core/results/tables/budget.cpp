@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
+#include "core/model/parameters.h"
 #include "core/results/metrics.h"
 
 namespace forge::tables {
@@ -78,6 +79,15 @@ const std::string& reference_of(const TableSpec& table) {
   return table.budget && !table.budget->of.empty() ? table.budget->of : table.baseline;
 }
 
+std::string why_flops_not_known(const store::ConfiguredRun& run, int64_t parameters) {
+  const int64_t reported = run.summary.parameters;
+  if (run.summary.program.empty() || reported == 0 || reported == parameters) return "";
+  const int64_t counted = model::parameter_count(config::experiment_from_json(run.config).model);
+  if (reported == counted) return "";
+  return "its FLOPs are not known: its program reports " + with_thousands(reported) +
+         " parameters, and the config's model has " + with_thousands(counted);
+}
+
 double flops_per_token(const store::ConfiguredRun& run) {
   const config::Experiment experiment = config::experiment_from_json(run.config);
   return static_cast<double>(
@@ -101,6 +111,7 @@ BudgetCheck::BudgetCheck(const TableSpec& table,
       own.begin(), own.end(), [&](const auto* run) { return run->summary.id == sample.run->id; });
   reference_ = cost_of(**found);
   reference_steps_ = sample.run->max_steps;
+  reference_parameters_ = sample.run->parameters;
 }
 
 const BudgetCheck::Speeds& BudgetCheck::speeds_for(const store::ConfiguredRun& run) const {
@@ -140,6 +151,10 @@ std::string BudgetCheck::violation(const store::ConfiguredRun& run) const {
       return (is_own ? "its speed" : "the speed of " + reference_of(table_)) + " is not known" +
              (unknown ? ", " + unknown->not_comparable_because : "") + ": '" +
              bench_command(table_) + "' measures all rows in one call";
+  }
+  if (budget == Budget::flops) {
+    const std::string why = why_flops_not_known(run, reference_parameters_);
+    if (!why.empty()) return why;
   }
   const int64_t wanted = *steps_within(budget, own, theirs, reference_steps_);
   if (keeps_budget(budget, run.summary.max_steps, wanted)) return "";

@@ -34,7 +34,11 @@ bool keeps_budget(Budget budget, int64_t steps, int64_t wanted);
 /// The config whose runs say how much the others may use.
 const std::string& reference_of(const TableSpec& table);
 
-/// FLOPs of one token of the run's training (core/model/cost.h).
+/// Why the FLOPs of the config's model are not those of the run, whose program reports other
+/// parameters; "" if they are, and beside a run with as many parameters.
+std::string why_flops_not_known(const store::ConfiguredRun& run, int64_t parameters);
+
+/// FLOPs of one token of the training of the run's config (core/model/cost.h).
 double flops_per_token(const store::ConfiguredRun& run);
 
 /// What the rows of a table may use, as the runs of its reference do.
@@ -65,6 +69,7 @@ class BudgetCheck {
   const std::vector<benchmark::Record>& benchmarks_;
   std::optional<TrainingCost> reference_;  ///< but for its speed
   int64_t reference_steps_ = 0;
+  int64_t reference_parameters_ = 0;
   /// By the run's config and how it was trained, which many runs share.
   mutable std::map<std::pair<std::string, SpeedSettings>, Speeds> known_speeds_;
 };

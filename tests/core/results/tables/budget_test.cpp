@@ -73,6 +73,37 @@ TEST_CASE("a row shows the runs that keep the table's budget", "[report]") {
   CHECK(contains(by_time.rows[1].violations.front(), "forge bench llama canon_a canon_b"));
 }
 
+TEST_CASE("FLOPs of a program's own model are not those of the config's", "[report]") {
+  tests::Lab lab;
+  for (const char* config : {"llama", "canon_a"}) {
+    tests::MadeRun run = tests::Lab::run(config, 10);
+    run.experiment.train.max_steps = 30;
+    tests::make_completed_run(lab.runs, run, {3});
+  }
+  std::vector<store::ConfiguredRun> runs = lab.read();
+  const auto set_parameters = [&](int64_t llama, int64_t canon_a) {
+    for (store::ConfiguredRun& run : runs) {
+      run.summary.program = "files of a worker";
+      run.summary.parameters = run.summary.config == "llama" ? llama : canon_a;
+    }
+  };
+  const auto row = [&](const TableSpec& table) { return build_ablation(table, runs).rows[1]; };
+  TableSpec within = budget_table(Budget::flops);
+  within.budget.reset();
+  within.flops_within = 0.1;
+  set_parameters(1'000'000, 1'000'000);
+  CHECK(row(budget_table(Budget::flops)).is_comparable());
+  CHECK(row(within).is_comparable());
+  set_parameters(1'000'000, 10'000'000);
+  for (const TableSpec& table : {budget_table(Budget::flops), within}) {
+    const AblationRow larger = row(table);
+    REQUIRE_FALSE(larger.is_comparable());
+    CHECK(contains(larger.violations.front(),
+                   "its FLOPs are not known: its program reports 10,000,000 parameters, and"));
+  }
+  CHECK(row(budget_table(Budget::tokens)).is_comparable());
+}
+
 TEST_CASE("equal time is by measurements of the runs' own settings", "[report]") {
   tests::Lab lab;
   tests::make_completed_run(lab.runs, run_with_steps("llama", 10, 30), {3.25});
