@@ -353,8 +353,19 @@ void require_log_interval(const PlannedRun& planned, const RunInputs& inputs) {
                   " goes on with the run, --force makes another one");
 }
 
+/// Throws Error for a config that no list, table or later run would read.
+void require_readable(const nlohmann::json& experiment) {
+  constexpr uintmax_t most = max_json_file_bytes / 2;  // run.json has more than the config in it
+  const auto bytes = static_cast<uintmax_t>(json_text(experiment, 2).size());
+  if (bytes <= most) return;
+  throw Error("the config is too large: it has " + human_bytes(double(bytes)) +
+                  " as JSON, at most " + human_bytes(double(most)) + " can be read again",
+              "keep long texts and lists in files");
+}
+
 /// The run of these inputs, its id without a suffix.
 RunRecord record_of(const RunInputs& inputs) {
+  require_readable(inputs.experiment);
   RunRecord record;
   record.project = inputs.project;
   record.workspace = inputs.workspace;

@@ -68,6 +68,13 @@ TEST_CASE("a run of the same key and another identity is not taken for the one a
   CHECK(meanwhile.record().identity.experiment["seed"] == 11523694);
 }
 
+TEST_CASE("a config that nothing would read again is not begun", "[run][plan]") {
+  const TemporaryFolder runs;
+  RunInputs inputs = small_inputs();
+  inputs.experiment["description"] = std::string(5u << 20, 'x');
+  CHECK(contains(error_of([&] { plan_run(inputs, runs.path(), false); }), "config is too large"));
+}
+
 TEST_CASE("threads tell runs apart on a CPU only", "[run][plan]") {
   const TemporaryFolder runs;
   RunInputs inputs = small_inputs();
