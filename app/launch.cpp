@@ -551,7 +551,7 @@ std::vector<CheckedRun> check_configs(const Context& context,
   for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());
   if (selection.all && most == 0)
     throw Error("project '" + context.project().path + "' has no training config");
-  const size_t first = first_in_turn(context, configs);
+  const size_t first = first_in_turn(context, configs, of_configs);
   std::vector<CheckedRun> runs;
   std::map<std::string, std::string> labels;  // of what they compute
   for (size_t i = 0; i < most; ++i) {

@@ -18,7 +18,9 @@ size_t place_in_turn(size_t turn, size_t place, size_t configs, size_t first) {
   return (at + turn / 2 * 2 + first) % configs;
 }
 
-size_t first_in_turn(const Context& context, const std::vector<SelectedConfig>& configs) {
+size_t first_in_turn(const Context& context,
+                     const std::vector<SelectedConfig>& configs,
+                     const std::vector<std::vector<CheckedRun>>& runs) {
   if (configs.size() < 2) return 0;
   const std::optional<store::ResultStore> store = find_store(context);
   if (!store) return 0;
@@ -31,22 +33,32 @@ size_t first_in_turn(const Context& context, const std::vector<SelectedConfig>& 
   const auto place_of = [&](const store::RunSummary& run) {
     return places.find({run.workspace, run.project, run.config});
   };
-  store::RunFilter of_folder;
-  of_folder.runs_dir = context.runs_dir();
-  std::vector<store::RunSummary> runs;
-  for (store::RunSummary& run : store->runs(of_folder))
-    if (place_of(run) != places.end()) runs.push_back(std::move(run));
-  if (runs.empty()) return 0;
   const auto is_older = [](const store::RunSummary& a, const store::RunSummary& b) {
     return tables::begun_at(a) < tables::begun_at(b);
   };
-  const store::RunSummary newest = *std::max_element(runs.begin(), runs.end(), is_older);
-  const auto is_of_other_command = [&](const store::RunSummary& run) {
-    return run.command != newest.command || run.planned_seeds != newest.planned_seeds;
-  };
-  runs.erase(std::remove_if(runs.begin(), runs.end(), is_of_other_command), runs.end());
-  const store::RunSummary& first = *std::min_element(runs.begin(), runs.end(), is_older);
-  return (place_of(first)->second + 1) % configs.size();
+  store::RunFilter of_folder;
+  of_folder.runs_dir = context.runs_dir();
+  std::vector<store::RunSummary> made, made_before;
+  for (store::RunSummary& run : store->runs(of_folder)) {
+    const auto place = place_of(run);
+    if (place == places.end()) continue;
+    const std::vector<CheckedRun>& own = runs[place->second];
+    const bool is_one_of_them = std::any_of(own.begin(), own.end(), [&](const CheckedRun& each) {
+      return static_cast<int64_t>(each.resolved.experiment.seed) == run.seed;
+    });
+    (is_one_of_them ? made : made_before).push_back(std::move(run));
+  }
+  if (!made.empty()) return place_of(*std::min_element(made.begin(), made.end(), is_older))->second;
+  if (made_before.empty()) return 0;
+  const store::RunSummary newest =
+      *std::max_element(made_before.begin(), made_before.end(), is_older);
+  const store::RunSummary* first = &newest;
+  for (const store::RunSummary& run : made_before) {
+    const bool is_of_its_command =
+        run.command == newest.command && run.planned_seeds == newest.planned_seeds;
+    if (is_of_its_command && is_older(run, *first)) first = &run;
+  }
+  return (place_of(*first)->second + 1) % configs.size();
 }
 
 }  // namespace forge::app

@@ -15,8 +15,11 @@ namespace forge::app {
 /// the one that the first turn begins with.
 size_t place_in_turn(size_t turn, size_t place, size_t configs, size_t first);
 
-/// With which of these configs a command begins: the one behind that with
-/// which the last command began, for the first run may meet a cold machine. 0 without one.
-size_t first_in_turn(const Context& context, const std::vector<SelectedConfig>& configs);
+/// With which of the configs a command begins that trains each with its `runs`: the one behind that
+/// with which the last command began, for the first run may meet a cold machine. 0 without one. A
+/// command of runs that are there already, or some of them, begins as the one that made these.
+size_t first_in_turn(const Context& context,
+                     const std::vector<SelectedConfig>& configs,
+                     const std::vector<std::vector<CheckedRun>>& runs);
 
 }  // namespace forge::app

@@ -220,16 +220,22 @@ bool has_by_themselves(const AblationRow& row, const std::set<int64_t>& seeds) {
   return row.runs.size() == seeds.size() || std::all_of(runs.begin(), runs.end(), is_of_it);
 }
 
-/// Whether these seeds are all that each row but one was to be run with, and the one has them by
-/// themselves: nobody has compared any two of these rows before, whatever else the one was run
-/// with.
+/// Whether these seeds are all that each row but one was to be run with, the one has them by
+/// themselves, and all was planned when nothing was known of the others: nobody has compared any
+/// two of these rows before, whatever else the one was run with.
 bool is_first_look(const std::vector<const AblationRow*>& rows, const std::set<int64_t>& seeds) {
   size_t others = 0;
+  std::string planned, told;
   for (const AblationRow* row : rows) {
-    if (row->runs.size() == seeds.size() && row->planned_seeds == seeds.size()) continue;
-    if (++others > 1 || !has_by_themselves(*row, seeds)) return false;
+    const bool is_new = row->runs.size() == seeds.size() && row->planned_seeds == seeds.size();
+    if (!is_new && (++others > 1 || !has_by_themselves(*row, seeds))) return false;
+    for (const store::RunSummary* run : original_runs(*row)) {
+      if (seeds.count(run->seed) == 0) continue;
+      planned = std::max({planned, run->created, run->imported});
+      if (is_new && (told.empty() || told_at(*run) < told)) told = told_at(*run);
+    }
   }
-  return seeds.size() >= 2 && rows.size() > 1;
+  return seeds.size() >= 2 && rows.size() > 1 && planned < told;
 }
 
 }  // namespace

@@ -124,6 +124,9 @@ TEST_CASE("what a baseline was run with before a row was planned costs the row n
                           {"llama", 12, {4, 5}, five},
                           {"canon_a", 12, {4, 5}, five}})) == "reopened: 3 seeds planned");
   CHECK(plan_of(table_of(
+            {{"llama", 10, {1, 2, 3}}, {"canon_a", 11, five}, {"llama", 12, {4, 5}, five}})) ==
+        "reopened: 3 to 5 seeds planned");
+  CHECK(plan_of(table_of(
             {{"llama", 10, {1, 2, 3}}, {"llama", 11, {4, 5, 6, 7, 8}}, {"canon_a", 12, five}})) ==
         "reopened: 3 to 5 seeds planned");
 }
