@@ -71,7 +71,8 @@ TEST_CASE("a lock is exclusive and is free again when its holder is gone") {
   REQUIRE_FALSE(FileLock::is_held(file));
 }
 
-TEST_CASE("a lock that the machine does not let one look at may be held", "[hostile]") {
+TEST_CASE("a lock that the machine does not let one look at may be held",
+          "[hostile][no_sanitizers]") {  // these need descriptors
   const TemporaryFolder folder;
   const fs::path file = folder / "lock";
   const auto lock = FileLock::try_acquire(file);
