@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -26,9 +27,12 @@ size_t first_in_turn(const Context& context,
   if (!store) return 0;
   using Name = std::tuple<std::string, std::string, std::string>;  // workspace, project, config
   std::map<Name, size_t> places;
+  std::set<std::pair<size_t, int64_t>> wanted;  // places and seeds
   for (size_t i = 0; i < configs.size(); ++i) {
     const auto& [project, config] = configs[i].config;
     places[{project.workspace_root.string(), project.path, config.name}] = i;
+    for (const CheckedRun& run : runs[i])
+      wanted.emplace(i, static_cast<int64_t>(run.resolved.experiment.seed));
   }
   const auto place_of = [&](const store::RunSummary& run) {
     return places.find({run.workspace, run.project, run.config});
@@ -42,10 +46,7 @@ size_t first_in_turn(const Context& context,
   for (store::RunSummary& run : store->runs(of_folder)) {
     const auto place = place_of(run);
     if (place == places.end()) continue;
-    const std::vector<CheckedRun>& own = runs[place->second];
-    const bool is_one_of_them = std::any_of(own.begin(), own.end(), [&](const CheckedRun& each) {
-      return static_cast<int64_t>(each.resolved.experiment.seed) == run.seed;
-    });
+    const bool is_one_of_them = wanted.count({place->second, run.seed}) > 0;
     (is_one_of_them ? made : made_before).push_back(std::move(run));
   }
   if (!made.empty()) return place_of(*std::min_element(made.begin(), made.end(), is_older))->second;

@@ -129,14 +129,7 @@ std::string pareto_remark(const tables::Ablation& table,
   std::vector<const tables::AblationRow*> rows;
   for (const tables::AblationRow& row : table.rows)
     if (row.is_comparable()) rows.push_back(&row);
-  switch (tables::turns_of(rows, table.busy)) {
-    case tables::Turns::in_turn: return "";
-    case tables::Turns::one_row_first: return "speeds measured in one order";
-    case tables::Turns::one_row_begins: return "speeds of one row measured after breaks";
-    case tables::Turns::hours_apart: return "speeds measured hours apart";
-    case tables::Turns::one_after_another: break;
-  }
-  return "speeds not measured in turn";
+  return tables::turns_text("speeds", tables::turns_of(rows, table.busy));
 }
 
 std::string pareto_text(const tables::Ablation& table, const std::string& words) {

@@ -309,16 +309,6 @@ constexpr MeasuredInTurn speeds_in_turn = {
 constexpr MeasuredInTurn memory_in_turn = {
     "memory", "'forge run --table' runs them in turn", Turns::hours_apart};
 
-/// "speeds measured hours apart".
-std::string turns_text(const MeasuredInTurn& measured, Turns turns) {
-  const std::string what = measured.what;
-  switch (turns) {
-    case Turns::one_row_begins: return what + " of one row measured after breaks";
-    case Turns::hours_apart: return what + " measured hours apart";
-    default: return what + " not measured in turn";
-  }
-}
-
 /// What is said of one row alone would say beside another which of the two is faster or needs less:
 /// "" where it was trained in turn with all others of the table.
 std::string why_row_not_tested(const MeasuredInTurn& measured,
@@ -328,12 +318,13 @@ std::string why_row_not_tested(const MeasuredInTurn& measured,
   for (const AblationRow& other : ablation.rows) {
     if (&other == &row || other.group != row.group) continue;
     if (!other.is_comparable() || other.runs.size() < 2)
-      return turns_text(measured, Turns::one_after_another) + ": " + other.spec.config +
+      return turns_text(measured.what, Turns::one_after_another) + ": " + other.spec.config +
              ", which the table declares, has no runs to compare" + way;
     const Turns turns = turns_of({&row, &other}, ablation.busy);
     if (turns > measured.most)
-      return turns_text(measured, turns) + ": what changed on the machine between this row and " +
-             other.spec.config + " is in each" + way;
+      return turns_text(measured.what, turns) +
+             ": what changed on the machine between this row and " + other.spec.config +
+             " is in each" + way;
   }
   return "";
 }
@@ -354,7 +345,7 @@ std::string why_rows_not_in_turn(const MeasuredInTurn& measured,
   if (rows.size() == 1) return why_row_not_tested(measured, *rows.front(), ablation);
   const Turns turns = turns_of(rows, ablation.busy);
   if (turns <= measured.most) return "";
-  return turns_text(measured, turns) +
+  return turns_text(measured.what, turns) +
          ": what changed on the machine between the rows is in their difference (" + measured.way +
          ")";
 }

@@ -484,19 +484,19 @@ SetupEntry describe_speeds(const Ablation& ablation) {
             "what changed on the machine meanwhile is in the differences of speeds, and in no "
             "interval ('forge bench' measures in turn, and tables show it with "
             "tokens_per_second: benchmark)",
-            "speeds not measured in turn"};
+            turns_text("speeds", turns)};
   if (turns == Turns::one_row_begins)
     return {"Speed",
             "after breaks of the machine a row's run came first, more than once: a cold machine, "
             "or empty caches, are in the differences of speeds, and in no interval ('forge bench' "
             "measures in turn, and tables show it with tokens_per_second: benchmark)",
-            "speeds of one row measured after breaks"};
+            turns_text("speeds", turns)};
   if (turns == Turns::hours_apart)
     return {"Speed",
             "the runs of a turn were begun more than two hours apart: what changes on the machine "
             "within a day may come in step with the turns, and is in no interval ('forge bench' "
             "measures in turn, and tables show it with tokens_per_second: benchmark)",
-            "speeds measured hours apart"};
+            turns_text("speeds", turns)};
   for (const auto& compared : comparisons_of(ablation))
     if (const std::string why = why_places_not_tested(compared); !why.empty())
       return {"Speed", why, "speeds of other devices not tested"};
@@ -504,7 +504,7 @@ SetupEntry describe_speeds(const Ablation& ablation) {
     return {"Speed",
             "a row's run came before another's in nearly every turn: what changes steadily on the "
             "machine is in the differences of speeds, and in no interval",
-            "speeds measured in one order"};
+            turns_text("speeds", turns)};
   return {};
 }
 

@@ -174,6 +174,17 @@ Turns turns_of(const AblationRow& row, const AblationRow& other, const BusyTimes
 
 }  // namespace
 
+std::string turns_text(const std::string& quantity, Turns turns) {
+  switch (turns) {
+    case Turns::in_turn: return "";
+    case Turns::one_row_first: return quantity + " measured in one order";
+    case Turns::one_row_begins: return quantity + " of one row measured after breaks";
+    case Turns::hours_apart: return quantity + " measured hours apart";
+    case Turns::one_after_another: break;
+  }
+  return quantity + " not measured in turn";
+}
+
 BusyTimes busy_times(const std::vector<store::ConfiguredRun>& runs,
                      const AblationOptions& options) {
   BusyTimes times;

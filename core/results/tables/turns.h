@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "core/results/tables/ablation.h"
@@ -18,7 +19,7 @@ BusyTimes busy_times(const std::vector<store::ConfiguredRun>& runs, const Ablati
 enum class Turns {
   in_turn,
   one_row_first,      ///< in turn, but nearly every run of one came before that of another
-  one_row_begins,     ///< in turn, but after breaks the runs of one row came first, but for one
+  one_row_begins,     ///< in turn, but after two breaks more than the other one a row came first
   hours_apart,        ///< in turn, but two runs of a pair lie further apart than `longest_apart`
   one_after_another,  ///< not all runs of two rows in turn
 };
@@ -27,6 +28,10 @@ enum class Turns {
 /// goes up and down once a day, as the temperature does, cancels there and back for shorter ones;
 /// for longer ones it may come in step with the turns.
 constexpr double longest_apart = 2 * 3600;
+
+/// What is said of speeds, or of other quantities, of rows in such turns: "speeds measured hours
+/// apart"; "" in turn.
+std::string turns_text(const std::string& quantity, Turns turns);
 
 /// The worst of any two rows of one group with two runs or more.
 Turns turns_of(const std::vector<const AblationRow*>& rows, const BusyTimes& busy);
