@@ -248,7 +248,8 @@ enum class Withdrawal { done, left, started };
 /// they are, and a line says so.
 Withdrawal withdraw(const Context& context,
                     const std::vector<PendingRun>& runs,
-                    const std::set<std::string>& own) {
+                    const std::set<std::string>& own,
+                    const QueueGroup& group) {
   const std::filesystem::path runs_dir = context.runs_dir();
   std::set<std::string> made;
   for (const PendingRun& run : runs) {
@@ -260,7 +261,7 @@ Withdrawal withdraw(const Context& context,
     tell_left(runs, own);
     return Withdrawal::left;
   }
-  queue::cancel_queued(*queue, {own.begin(), own.end()}, made);
+  queue::cancel_queued(*queue, {own.begin(), own.end()}, made, group.name);
   queue::remove_unqueued(*queue, made);
   const bool none_runs = std::none_of(own.begin(), own.end(), [&](const std::string& run) {
     return run::RunFolder(runs_dir / run).is_running();
@@ -278,11 +279,11 @@ ExecutedRuns tell_interrupted(Withdrawal withdrawal) {
 }  // namespace
 
 void withdraw_unqueued(const Context& context, const std::vector<PendingRun>& runs) {
-  withdraw(context, runs, {});
+  withdraw(context, runs, {}, {});
 }
 
 ExecutedRuns withdraw_interrupted(const Context& context, const std::vector<PendingRun>& runs) {
-  return tell_interrupted(withdraw(context, runs, {}));
+  return tell_interrupted(withdraw(context, runs, {}, {}));
 }
 
 void add_queue_options(const Command& command, QueueOptions& queue) {
@@ -305,14 +306,16 @@ void add_queue_options(const Command& command, QueueOptions& queue) {
 
 ExecutedRuns execute_runs(const Context& context,
                           const std::vector<PendingRun>& runs,
-                          const QueueOptions& queue,
+                          const QueueOptions& options,
                           Interrupts& interrupts,
                           bool json,
                           RunSource* source) {
+  QueueOptions queue = options;
+  if (queue.group.name.empty()) queue.group = new_group();
   interrupts.let_second_end_program(true);
   const std::set<std::string> own = enqueue(context, runs, queue, interrupts);
   if (interrupts.count() > 0) {
-    const Withdrawal withdrawal = withdraw(context, runs, own);
+    const Withdrawal withdrawal = withdraw(context, runs, own, queue.group);
     if (withdrawal != Withdrawal::started) return tell_interrupted(withdrawal);
   }
   interrupts.let_second_end_program(false);

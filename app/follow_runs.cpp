@@ -376,11 +376,12 @@ class RunFollower {
     std::vector<std::string> runs;
     std::set<std::string> made;
     for (const auto& followed : followed_) {
-      if (followed->outcome || !is_own(*followed)) continue;
+      const bool is_left = followed->outcome && followed->outcome->ending == Ending::left;
+      if ((followed->outcome && !is_left) || !is_own(*followed)) continue;
       runs.push_back(followed->run.planned.record.id);
       if (followed->run.made) made.insert(runs.back());
     }
-    queue::cancel_queued(*queue, runs, made);
+    queue::cancel_queued(*queue, runs, made, queue_.group.name);
     stop_active();  // those that another process has started meanwhile
     // What cannot be withdrawn would be waited for without end.
     for (const auto& followed : followed_) {
@@ -451,6 +452,12 @@ class RunFollower {
     for (const auto& followed : followed_) {
       if (followed->outcome || followed->stops_asked == answered_) continue;
       if (!followed->run.planned.folder.is_running()) continue;
+      if (queue::is_asked_by_others(
+              runs_dir_, followed->run.planned.record.id, queue_.group.name)) {
+        print_line(*followed, followed->run.label + ": another command asks for it, so it goes on");
+        leave(*followed);
+        continue;
+      }
       followed->stops_asked = answered_;
       try {
         followed->run.planned.folder.request_stop(
@@ -552,13 +559,13 @@ std::set<std::string> enqueue(const Context& context,
                               const std::vector<PendingRun>& runs,
                               const QueueOptions& options,
                               const Interrupts& interrupts) {
-  const QueueGroup group = options.group.value_or(new_group());
-  std::vector<queue::QueueEntry> entries;
+  const QueueGroup& group = options.group;
+  std::vector<queue::QueueEntry> entries, active;
   for (const PendingRun& run : runs) {
     const run::Action action = run.planned.action;
-    if (action != run::Action::start && action != run::Action::resume) continue;
-    if (refusal(run)) continue;
-    queue::QueueEntry& entry = entries.emplace_back();
+    const bool is_new = action == run::Action::start || action == run::Action::resume;
+    if ((!is_new && action != run::Action::running) || refusal(run)) continue;
+    queue::QueueEntry& entry = (is_new ? entries : active).emplace_back();
     entry.run = run.planned.record.id;
     entry.group = group.name;
     entry.priority = options.priority.value_or(0);
@@ -583,16 +590,17 @@ std::set<std::string> enqueue(const Context& context,
     return true;
   };
   entries.erase(std::remove_if(entries.begin(), entries.end(), is_withdrawn), entries.end());
-  for (queue::QueueEntry& entry : entries) {
-    const queue::QueueEntry* waiting = queue->find(entry.run);
-    if (waiting && !options.priority) entry.priority = waiting->priority;
+  for (std::vector<queue::QueueEntry>* const asked : {&entries, &active}) {
+    for (queue::QueueEntry& entry : *asked) {
+      const queue::QueueEntry* waiting = queue->find(entry.run);
+      if (waiting && !options.priority) entry.priority = waiting->priority;
+    }
   }
   queue->add(entries);
-  std::set<std::string> asked, own;
-  for (const queue::QueueEntry& entry : entries) asked.insert(entry.run);
-  for (const queue::QueueEntry& entry : queue->entries()) {
-    if (entry.group == group.name && asked.count(entry.run) > 0) own.insert(entry.run);
-  }
+  for (const queue::QueueEntry& entry : active) queue->ask_for_active(entry);
+  std::set<std::string> own;
+  for (const queue::QueueEntry& entry : queue->entries())
+    if (queue::is_asked_by(entry, group.name)) own.insert(entry.run);
   return own;
 }
 

@@ -39,7 +39,7 @@ struct QueueOptions {
   int jobs = 0;                 ///< maximum concurrent runs; 0: as many as the devices take
   bool fail_fast = false;       ///< start no more runs after the first failure
   bool detach = false;          ///< queue the runs and return
-  std::optional<QueueGroup> group = {};  ///< none: a new one
+  QueueGroup group = {};        ///< of the command
 };
 
 enum class Ending {
@@ -87,21 +87,21 @@ class RunSource {
 };
 
 /// Puts the runs that are to be started or resumed into the queue. Their folders exist already.
-/// Returns the ids of those that are now this command's: it alone stops them. A run that another
-/// command has put there before stays that command's. After a Ctrl-C it puts no more there.
+/// Returns the ids of those that it asks for there, active ones, too: where no other command does,
+/// it stops them. After a Ctrl-C it puts no more there.
 std::set<std::string> enqueue(const Context& context,
                               const std::vector<PendingRun>& runs,
                               const QueueOptions& options,
                               const Interrupts& interrupts);
 
 /// Follows queued and active runs until all have ended, with a live line on stderr, and starts runs
-/// from the queue when a device has room. The first Ctrl-C leaves the runs of other commands as
-/// they are, takes those of this command, `own`, out of the queue, and lets active ones save and
-/// stop; the second stops these at once. Where another process keeps the queue locked, what waits
-/// stays there and is left. A request to detach leaves all as they are. Calls `at_end`
-/// after each run that ends or is left. Runs of `source`, which may be null, are queued with the
-/// options of `queue` and followed, too; `own` gets their ids. The result is in the order of `runs`
-/// and then in that of the source.
+/// from the queue when a device has room. The first Ctrl-C leaves the runs that other commands ask
+/// for as they are, takes those of this command alone out of the queue, and lets active ones save
+/// and stop; the second stops these at once. Where another process keeps the queue locked, what
+/// waits stays there and is left. A request to detach leaves all as they are. Calls `at_end` after
+/// each run that ends or is left. Runs of `source`, which may be null, are queued with the options
+/// of `queue` and followed, too; `own` gets their ids. The result is in the order of `runs` and
+/// then in that of the source.
 std::vector<EndedRun> follow_runs(const Context& context,
                                   const std::vector<PendingRun>& runs,
                                   std::set<std::string>& own,

@@ -510,8 +510,7 @@ void add_run(const Command& app) {
       .details(
           "Runs wait in a queue until a device has room for them. A completed run is not repeated. "
           "Ctrl-C saves a checkpoint and stops; the same command continues from there. A second "
-          "Ctrl-C stops at once. A run that another command started is only followed: Ctrl-C "
-          "leaves it running.\n"
+          "Ctrl-C stops at once. A run that another command asks for, too, goes on.\n"
           "\n"
           "Closing the terminal or Ctrl-\\ leaves all runs running and queued. They survive the "
           "end of forge itself; 'forge runs stop' stops them.\n"

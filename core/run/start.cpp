@@ -22,7 +22,8 @@ namespace {
 std::vector<std::string> arguments_of(const RunFolder& folder,
                                       const fs::path& program,
                                       const SupervisorStart& start) {
-  std::vector<std::string> arguments = {program.string(), "supervise", folder.path().string()};
+  std::vector<std::string> arguments = {
+      program.string(), "supervise", fs::absolute(folder.path()).string()};
   if (!start.leases.empty()) {
     arguments.push_back("--lease");
     arguments.push_back(std::to_string(worker::inherited_descriptor));
@@ -52,6 +53,9 @@ pid_t spawn_supervisor(const RunFolder& folder,
   options.extends_environment = !start.environment;
   if (start.environment) options.environment = *start.environment;
   options.environment[host_name_variable] = host_name();
+  options.settings = start.settings;
+  options.working_folder = worker::folder_to_start_in(
+      start.settings ? start.settings->folder : worker::own_settings().folder);
   try {
     return worker::spawn(options);
   } catch (const Error& problem) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/run/run_folder.h"
+#include "core/worker/process_settings.h"
 
 namespace forge::run {
 
@@ -18,6 +19,8 @@ struct SupervisorStart {
   int64_t stop_after = 0;            ///< SupervisorOptions::stop_after
   /// The variables that it and its worker have, none: those of its starter.
   std::optional<std::map<std::string, std::string>> environment = {};
+  /// Limits, priority and the folder, none: those of its starter.
+  std::optional<worker::ProcessSettings> settings = {};
 };
 
 /// The machine refused a process: a limit of them is reached, or the program is not there, since it

@@ -69,7 +69,7 @@ class ChildSetup : public bp::extend::handler {
   }
 
   template <class Executor>
-  void on_exec_setup(Executor&) const {
+  void on_exec_setup(Executor& executor) const {
     if (options_->lifetime == Lifetime::own) {
       ::setsid();
     } else {
@@ -83,6 +83,12 @@ class ChildSetup : public bp::extend::handler {
     reset_signals();
     const fs::path& folder = options_->working_folder;  // bp::start_dir would ignore an error
     if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(127);
+    // Last: the limits are those of the program.
+    if (!options_->settings) return;
+    if (const int problem = take_settings(*options_->settings)) {
+      executor.set_error(std::error_code(problem, std::system_category()), "settings");
+      ::_exit(127);
+    }
   }
 
   /// Boost leaves a child whose exec failed to be waited for.

@@ -3,12 +3,14 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "core/base/files.h"
+#include "core/worker/process_settings.h"
 
 namespace forge::worker {
 
@@ -27,6 +29,8 @@ struct SpawnOptions {
   std::array<int, 3> streams = {};       ///< descriptors of stdin, stdout and stderr
   std::vector<int> inherited;            ///< descriptors that it has from `inherited_descriptor` on
   Lifetime lifetime = Lifetime::of_starter;
+  /// Other than the folder; none: those of the starter, whose signals alone are at their defaults.
+  std::optional<ProcessSettings> settings = {};
 };
 
 constexpr int inherited_descriptor = 3;

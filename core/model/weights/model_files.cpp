@@ -1,5 +1,8 @@
 #include "core/model/weights/model_files.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -52,7 +55,7 @@ bool is_plain_file_name(const std::string& name) {
 
 std::string hint_without_safetensors(const fs::path& folder) {
   for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (!fs::exists(folder / pickle)) continue;
+    if (!path_exists(folder / pickle)) continue;
     return std::string(pickle) +
            " is a pickle, which runs code when it is read; save the model with "
            "transformers' save_pretrained(…, safe_serialization=True)";
@@ -63,11 +66,13 @@ std::string hint_without_safetensors(const fs::path& folder) {
 }  // namespace
 
 ModelFiles::ModelFiles(const fs::path& folder) {
-  if (fs::exists(folder / weights_file)) {
+  if (is_folder(folder) && ::access((folder / "").c_str(), X_OK) != 0)
+    throw system_error("read the model in '" + shown_path(folder) + "'", errno);
+  if (path_exists(folder / weights_file)) {
     add(folder / weights_file);
-  } else if (fs::exists(folder / model_file)) {
+  } else if (path_exists(folder / model_file)) {
     add(folder / model_file);
-  } else if (fs::exists(folder / model_index_file)) {
+  } else if (path_exists(folder / model_index_file)) {
     open_shards(folder / model_index_file);
   } else {
     throw Error(

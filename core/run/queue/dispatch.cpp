@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/allowed_command.h"
@@ -24,6 +25,17 @@
 namespace forge::queue {
 namespace {
 
+/// Whether it stopped at the end of a rung, and a command has asked for more since it was begun.
+bool is_to_go_on(const QueueEntry& entry, const run::RunFolder& folder) {
+  try {
+    const run::StoredEvent last = run::stored_event_from_line(last_line(folder.events_file()));
+    const int64_t rung = last.ended ? last.ended->stop_after.value_or(0) : 0;
+    return rung > 0 && (entry.stop_after == 0 || entry.stop_after > rung);
+  } catch (const Error&) {
+    return false;  // what its supervisor said of its end counts
+  }
+}
+
 /// Whether a run that nobody supervises needs nothing more: its supervisor died after the end and
 /// before it could say so to the queue.
 bool needs_no_more(const QueueEntry& entry, const run::RunFolder& folder) {
@@ -32,7 +44,8 @@ bool needs_no_more(const QueueEntry& entry, const run::RunFolder& folder) {
   if (status.state == run::RunState::completed || status.damaged) return true;
   const bool ended =
       status.state == run::RunState::stopped || status.state == run::RunState::failed;
-  return entry.starts > 0 && ended && status.attempt > entry.attempt && !status.interrupted;
+  return entry.starts > 0 && ended && status.attempt > entry.attempt && !status.interrupted &&
+         !is_to_go_on(entry, folder);
 }
 
 /// Says in the run's own words that it was given up, as far as that can still be written.
@@ -126,12 +139,14 @@ class Dispatcher {
   }
 
  private:
-  /// Whether runs wait that this user would start, and no supervisor of this user's here does so
-  /// when it ends. Another user's may not be allowed to.
+  /// Whether runs wait that this process would start, and no supervisor of this user's here does so
+  /// when it ends. Another user's may not be allowed to, nor one with other limits.
   bool needs_keeper() {
+    const worker::ProcessSettings own = worker::own_settings();
     const bool is_looked_after =
         std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& entry) {
-          return entry.host == host_ && is_of_this_user(entry.supervisor);
+          return entry.host == host_ && is_of_this_user(entry.supervisor) &&
+                 worker::may_start_with(own, entry.supervisor);
         });
     if (is_looked_after) return false;
     if (done_.no_room || done_.no_process || was_refused_ || !waiting_.empty()) return true;
@@ -142,6 +157,11 @@ class Dispatcher {
 
   run::RunFolder folder_of(const QueueEntry& entry) const {
     return run::RunFolder(runs_dir_ / entry.run);
+  }
+
+  /// Whether the only command that asks for it is there to be told.
+  bool is_impatient(const QueueEntry& entry) const {
+    return impatient_.count(entry.run) > 0 && entry.others.empty();
   }
 
   void count_running(const QueueEntry& entry) {
@@ -156,7 +176,7 @@ class Dispatcher {
   /// Of a run that is started once there is room.
   void wait_for_room(const QueueEntry& entry, const Error& problem) {
     // One is enough to tell its command of.
-    if (impatient_.count(entry.run) > 0 && done_.failed.empty()) return fail(entry, problem);
+    if (is_impatient(entry) && done_.failed.empty()) return fail(entry, problem);
     wait_for(entry, "room: " + problem.message());
     if (!done_.no_room) done_.no_room = problem;
     ++without_room_;
@@ -207,7 +227,7 @@ class Dispatcher {
     const run::RunFolder folder = folder_of(entry);
     const std::optional<ClosedPath> closed = closed_path(folder);
     if (!closed) return false;
-    if (impatient_.count(entry.run) > 0 && !closed->hides_lock && !folder.is_running()) {
+    if (is_impatient(entry) && !closed->hides_lock && !folder.is_running()) {
       fail(entry, closed_error(*closed));
     } else {
       wait_for(entry, closed_text(*closed, folder));
@@ -224,12 +244,24 @@ class Dispatcher {
 
   /// Whether it waits for another user, or for one who allows its program.
   bool is_left_to_others(const QueueEntry& entry) {
-    if (is_left_to_owner(entry)) return true;
+    if (is_left_to_owner(entry) || is_beyond_own_limits(entry)) return true;
     if (is_allowed(folder_of(entry))) return false;
     wait_for(
         entry,
         "one who has allowed its program: " +
             quoted_command("forge runs resume " + shell_quoted(entry.run) + " --allow-command"));
+    return true;
+  }
+
+  /// Whether it waits for a process that may give it the limits of its command, which has left a
+  /// keeper behind that does.
+  bool is_beyond_own_limits(const QueueEntry& entry) {
+    const std::optional<KeptEnvironment> kept = queue_.environment_of(entry);
+    if (!kept || worker::may_start_with(kept->settings, ::getpid())) return false;
+    wait_for(entry,
+             "a forge with the limits of its command ('ulimit', 'nice', groups): " +
+                 quoted_command("forge runs resume " + shell_quoted(entry.run)) +
+                 " starts it with those of the shell");
     return true;
   }
 
@@ -382,7 +414,12 @@ class Dispatcher {
       supervision.devices.push_back(lease.device());
     }
     supervision.stop_after = waiting.stop_after;
-    supervision.environment = queue_.environment_of(waiting);
+    if (std::optional<KeptEnvironment> kept = queue_.environment_of(waiting)) {
+      supervision.environment = std::move(kept->variables);
+      supervision.settings = std::move(kept->settings);
+    } else if (waiting.variables) {
+      supervision.environment = own_environment_with(*waiting.variables);
+    }
     QueueEntry entry = waiting;
     ++entry.starts;
     entry.device = join(supervision.devices, ",");
@@ -417,7 +454,7 @@ class Dispatcher {
                       const Error& problem) {
     const bool is_full =
         problem.exit_code() == ExitCode::storage && room_problem(folder).has_value();
-    const bool is_others = is_of_other_user(folder.path()) && impatient_.count(waiting.run) == 0;
+    const bool is_others = is_of_other_user(folder.path()) && !is_impatient(waiting);
     const bool is_locked = is_locked_by_others(folder);
     const bool is_refused = may_pass(problem);
     if (!is_full && !is_others && !is_locked && !is_refused) return fail(waiting, problem);
@@ -484,33 +521,63 @@ DispatchResult dispatch(const fs::path& runs_dir,
   return nothing;
 }
 
+namespace {
+
+QueueEntry waiting_again(QueueEntry entry) {
+  entry.device.clear();
+  entry.supervisor = 0;
+  entry.starts = 0;
+  return entry;
+}
+
+/// What is left of a command's runs is not begun, and what runs of it saves and stops.
+void give_up_group(Queue& queue, const std::string& group) {
+  const std::vector<QueueEntry> entries = queue.entries();
+  for (const QueueEntry& entry : entries) {
+    if (!is_asked_by(entry, group)) continue;
+    if (const std::optional<QueueEntry> left = without(entry, group)) {
+      queue.put(*left);
+      continue;
+    }
+    const run::RunFolder folder(queue.runs_dir() / entry.run);
+    if (folder.is_running()) {
+      folder.request_stop(run::StopRequest::after_checkpoint);
+    } else {
+      queue.remove(entry.run);
+    }
+  }
+}
+
+}  // namespace
+
 void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed) {
   Queue queue(runs_dir);
   const QueueEntry* found = queue.find(run);
   if (!found && queue.holds(run)) queue.remove(run);  // it cannot be read
   if (!found) return;
   const QueueEntry entry = *found;
+  if (is_to_go_on(entry, run::RunFolder(runs_dir / run))) return queue.put(waiting_again(entry));
   queue.remove(run);
-  if (!failed || !entry.fail_fast) return;
-  const std::vector<QueueEntry> entries = queue.entries();
-  for (const QueueEntry& other : entries) {
-    if (other.group != entry.group) continue;
-    const run::RunFolder folder(runs_dir / other.run);
-    if (folder.is_running()) {
-      folder.request_stop(run::StopRequest::after_checkpoint);
-    } else {
-      queue.remove(other.run);
-    }
-  }
+  if (!failed) return;
+  if (entry.fail_fast) give_up_group(queue, entry.group);
+  for (const Asker& other : entry.others)
+    if (other.fail_fast) give_up_group(queue, other.group);
 }
 
 std::vector<std::string> cancel_queued(Queue& queue,
                                        const std::vector<std::string>& runs,
-                                       const std::set<std::string>& made) {
+                                       const std::set<std::string>& made,
+                                       const std::string& group) {
   std::vector<std::string> withdrawn;
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
-    if (!queue.holds(run) || folder.is_running()) continue;
+    if (!queue.holds(run)) continue;
+    const QueueEntry* const entry = group.empty() ? nullptr : queue.find(run);
+    if (const auto left = entry ? without(*entry, group) : std::nullopt) {
+      if (is_asked_by(*entry, group)) queue.put(*left);
+      continue;
+    }
+    if (folder.is_running()) continue;
     const bool is_closed = closed_path(folder).has_value();
     if (is_closed && !is_own_entry(queue.runs_dir(), run)) continue;
     queue.remove(run);

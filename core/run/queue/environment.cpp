@@ -20,7 +20,8 @@ namespace {
 
 constexpr int64_t most_bytes = 4 << 20;  // more than Linux gives a process
 
-/// The host's name and the variables as the kernel has them, "NAME=VALUE", each ended by a NUL.
+/// The host's name, the settings and their folder, and the variables as the kernel has them,
+/// "NAME=VALUE", each ended by a NUL.
 fs::path file_of(const fs::path& queue_folder, const std::string& group) {
   return environments_folder(queue_folder) / group;
 }
@@ -48,7 +49,7 @@ Environment parsed(const std::vector<std::string>& variables) {
 }
 
 std::string own_variables() {
-  std::string text = run::host_name() + '\0';
+  std::string text;
   for (char** variable = environ; variable && *variable; ++variable) {
     text += *variable;
     text += '\0';
@@ -73,20 +74,30 @@ void keep_own_environment(const fs::path& queue_folder, const std::string& group
       throw system_error("keep others out of '" + own.string() + "'", errno);
   }
   const fs::path file = file_of(queue_folder, group);
-  write_file_atomic(file, own_variables());
+  const worker::ProcessSettings settings = worker::own_settings();
+  std::string text;
+  for (const std::string& item :
+       {run::host_name(), worker::to_text(settings), settings.folder.string()})
+    text += item + '\0';
+  write_file_atomic(file, text + own_variables());
   ::chmod(file.c_str(), S_IRUSR | S_IWUSR);  // for copies of it; the folder keeps others out
 } catch (const Error&) {
   // The runs are started in the environment of whoever serves the queue then.
 }
 
-std::optional<Environment> kept_environment(const fs::path& queue_folder,
-                                            const std::string& group) {
+std::optional<KeptEnvironment> kept_environment(const fs::path& queue_folder,
+                                                const std::string& group) {
   const fs::path file = file_of(queue_folder, group);
   if (!is_file_name(group) || !is_of_this_user(file)) return std::nullopt;
   try {
     const std::vector<std::string> lines = split(read_file_within(file, most_bytes), '\0');
-    if (lines.empty() || lines[0] != run::host_name()) return std::nullopt;
-    return parsed({lines.begin() + 1, lines.end()});
+    constexpr size_t variables_begin = 3;
+    if (lines.size() < variables_begin || lines[0] != run::host_name()) return std::nullopt;
+    std::optional<worker::ProcessSettings> settings = worker::settings_from_text(lines[1]);
+    if (!settings) return std::nullopt;
+    settings->folder = lines[2];
+    return KeptEnvironment{parsed({lines.begin() + variables_begin, lines.end()}),
+                           std::move(*settings)};
   } catch (const Error&) {
     return std::nullopt;  // it is the starter's then, as where nothing was kept
   }

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/hash.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/supervisor.h"
@@ -20,21 +21,30 @@ int start_keeper(const fs::path& runs_dir, const fs::path& program) {
   try {
     const FileDescriptor nothing = worker::open_file("/dev/null", O_RDWR);
     worker::SpawnOptions options;
-    options.arguments = {program.string(), "supervise", "--queue", runs_dir.string()};
+    options.arguments = {program.string(), "supervise", "--queue", fs::absolute(runs_dir).string()};
     options.streams = {nothing.get(), nothing.get(), nothing.get()};
     options.lifetime = worker::Lifetime::own;
     options.environment[run::host_name_variable] = run::host_name();
+    options.working_folder = worker::folder_to_start_in(worker::own_settings().folder);
     return worker::spawn(options);
   } catch (const Error&) {
     return 0;  // 'forge status' says that nobody serves the queue
   }
 }
 
+fs::path keeper_file(const fs::path& runs_dir) {
+  worker::ProcessSettings settings = worker::own_settings();
+  settings.cores.clear();  // any process may have any of them
+  settings.umask = 0;
+  for (worker::ResourceLimit& limit : settings.limits) limit.soft = 0;
+  const std::string name = "keeper-" + run::host_name() + "-" + std::to_string(::geteuid()) + "-";
+  return runs_dir / ".queue" / (name + hash_hex(worker::to_text(settings)).substr(0, 8));
+}
+
 void keep_queue(const fs::path& runs_dir, const fs::path& program, double interval_seconds) {
   constexpr double patience_seconds = 86400;
   double failing_since = 0;  // 0: the last look at the queue was one
-  const fs::path file =
-      runs_dir / ".queue" / ("keeper-" + run::host_name() + "-" + std::to_string(::geteuid()));
+  const fs::path file = keeper_file(runs_dir);
   std::optional<FileLock> lock;
   while (true) {
     run::sleep_until_signal(interval_seconds);

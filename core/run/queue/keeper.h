@@ -11,10 +11,13 @@ namespace forge::queue {
 /// where the machine refuses one.
 int start_keeper(const std::filesystem::path& runs_dir, const std::filesystem::path& program);
 
+/// Held by the process that keeps the queue for this user, with limits as this process's own.
+std::filesystem::path keeper_file(const std::filesystem::path& runs_dir);
+
 /// Dispatches every few seconds until no run waits here that this user would start, or a supervisor
 /// of this user's looks after those that do. Returns at once where another process does so for this
-/// user. Where the queue cannot be read it goes on for a day. Throws Error then, and where the runs
-/// folder is gone.
+/// user, with the same limits. Where the queue cannot be read it goes on for a day. Throws Error
+/// then, and where the runs folder is gone.
 void keep_queue(const std::filesystem::path& runs_dir,
                 const std::filesystem::path& program,
                 double interval_seconds = 5);

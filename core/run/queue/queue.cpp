@@ -134,6 +134,13 @@ void fields(Visitor& visit, LeaseDevice& device) {
 }
 
 template <class Visitor>
+void fields(Visitor& visit, Asker& asker) {
+  visit.field("group", asker.group);
+  visit.field("jobs", asker.jobs);
+  visit.field("fail_fast", asker.fail_fast);
+}
+
+template <class Visitor>
 void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("run", entry.run);
   visit.field("group", entry.group);
@@ -154,6 +161,28 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
   visit.optional("variables", entry.variables);
+  visit.optional("others", entry.others);
+}
+
+bool is_asked_by(const QueueEntry& entry, const std::string& group) {
+  return entry.group == group ||
+         std::any_of(entry.others.begin(), entry.others.end(), [&](const Asker& other) {
+           return other.group == group;
+         });
+}
+
+std::optional<QueueEntry> without(const QueueEntry& entry, const std::string& group) {
+  QueueEntry left = entry;
+  const auto is_it = [&](const Asker& other) { return other.group == group; };
+  left.others.erase(std::remove_if(left.others.begin(), left.others.end(), is_it),
+                    left.others.end());
+  if (entry.group != group) return left;
+  if (left.others.empty()) return std::nullopt;
+  left.group = left.others[0].group;
+  left.jobs = left.others[0].jobs;
+  left.fail_fast = left.others[0].fail_fast;
+  left.others.erase(left.others.begin());
+  return left;
 }
 
 std::string devices_text(const QueueEntry& entry) {
@@ -301,6 +330,20 @@ bool is_queued(const fs::path& runs_dir, const std::string& run) {
   }
 }
 
+bool is_asked_by_others(const fs::path& runs_dir,
+                        const std::string& run,
+                        const std::string& group) {
+  const fs::path file = entries_folder(queue_folder(runs_dir)) / run;
+  try {
+    return without(entry_from_json(
+                       worker::object_from_line(read_file_within(file, max_json_file_bytes))),
+                   group)
+        .has_value();
+  } catch (const Error&) {
+    return false;  // it has ended, or nobody else can have it started
+  }
+}
+
 Queue::Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock)
     : folder_(queue_folder(runs_dir)),
       delayed_stop_(std::move(delayed_stop)),
@@ -344,6 +387,8 @@ QueueEntry merged(const QueueEntry& waiting, const QueueEntry& entry, const fs::
   const bool moves =
       waiting.host != entry.host && !run::RunFolder(runs_dir / entry.run).is_running();
   QueueEntry kept = moves ? entry : waiting;
+  if (!is_asked_by(kept, entry.group))
+    kept.others.push_back({entry.group, entry.jobs, entry.fail_fast});
   kept.priority = entry.priority;
   const bool stops = waiting.stop_after > 0 && entry.stop_after > 0;
   kept.stop_after = stops ? std::max(waiting.stop_after, entry.stop_after) : 0;
@@ -390,15 +435,28 @@ void Queue::remove(const std::string& run) {
 void Queue::forget_other_environments() const {
   forget_environments(folder_, [&](const std::string& group) {
     return std::any_of(entries_.begin(), entries_.end(), [&](const QueueEntry& entry) {
-      return entry.group == group;
+      return is_asked_by(entry, group);
     });
   });
 }
 
-std::optional<Environment> Queue::environment_of(const QueueEntry& entry) const {
-  if (std::optional<Environment> kept = kept_environment(folder_, entry.group)) return kept;
-  if (!entry.variables) return std::nullopt;
-  return own_environment_with(*entry.variables);
+void Queue::ask_for_active(const QueueEntry& entry) {
+  const QueueEntry* const found = find(entry.run);
+  if (!found) return;
+  QueueEntry asked = merged(*found, entry, folder_.parent_path());
+  asked.starts = found->starts;
+  keep_own_environment(folder_, entry.group);
+  put(asked);
+}
+
+std::optional<KeptEnvironment> Queue::environment_of(const QueueEntry& entry) const {
+  std::optional<KeptEnvironment> first = kept_environment(folder_, entry.group);
+  if (!first || worker::may_start_with(first->settings, ::getpid())) return first;
+  for (const Asker& other : entry.others) {
+    std::optional<KeptEnvironment> kept = kept_environment(folder_, other.group);
+    if (kept && worker::may_start_with(kept->settings, ::getpid())) return kept;
+  }
+  return first;
 }
 
 void Queue::forget(const std::string& run) {

@@ -82,10 +82,17 @@ ResourceRequest resource_request(const worker::Environment& environment,
 /// CPU threads for each of `jobs` runs at once on `cores`: an even share, at least one.
 int threads_for(int jobs, int cores);
 
+/// A command that asks for a run which another one has asked for before.
+struct Asker {
+  std::string group;  ///< of the runs that it asked for
+  int jobs = 0;
+  bool fail_fast = false;
+};
+
 /// A run that waits for a device or has one.
 struct QueueEntry {
   std::string run;                   ///< id: the name of its folder
-  std::string group;                 ///< of the runs that one command asked for
+  std::string group;                 ///< of the runs that one command asked for, the first one
   int priority = 0;                  ///< larger ones are started first
   std::string submitted;             ///< UTC; at equal priority the earlier ones start first
   int64_t position = 0;              ///< among those of its group
@@ -102,7 +109,14 @@ struct QueueEntry {
   int attempt = 0;                   ///< the run's last attempt before the newest start
   /// run::numerics_variables() of the command that asked for it, none: not recorded.
   std::optional<Environment> variables = {};
+  std::vector<Asker> others = {};  ///< the commands that asked for it later and still do
 };
+
+/// Whether the command asks for the run.
+bool is_asked_by(const QueueEntry& entry, const std::string& group);
+
+/// The entry once the command asks for its run no longer; none where no other one does.
+std::optional<QueueEntry> without(const QueueEntry& entry, const std::string& group);
 
 /// "cuda:0 or cuda:1", or "2 of cuda:0, cuda:1, cuda:2": where the run may be.
 std::string devices_text(const QueueEntry& entry);
@@ -125,7 +139,7 @@ fs::path lock_file(const fs::path& runs_dir);
 ///                           queued the run, and their processes alone start it: owners.h
 ///     .queue/leases/<host>/<device>
 ///     .queue/hosts/<host>   its last sign of life: hosts.h
-///     .queue/keeper-<host>-<user>  held by the process that keeps the queue: keeper.h
+///     .queue/keeper-<host>-<user>-<limits>  held by the process that keeps the queue: keeper.h
 ///
 /// While this object lives, nobody else can change the queue. Ctrl-Z waits that long: everybody
 /// would have to wait for a process that is stopped.
@@ -148,7 +162,7 @@ class Queue {
   /// may. One that is damaged makes no run wait.
   bool may_wait(const std::string& run) const;
   /// An existing entry of the run stays, with the new one's priority, the later step to stop
-  /// after, and no starts counted.
+  /// after, no starts counted, and this command among those that ask for it.
   /// One of another host is replaced where nobody runs it: the run is asked for here now. Throws
   /// Error for an entry that nobody could start, such as one without a device.
   void add(const std::vector<QueueEntry>& entries);
@@ -156,10 +170,13 @@ class Queue {
   /// Adds the entry, or writes it anew.
   void put(const QueueEntry& entry);
   void remove(const std::string& run);
-  /// The variables of the command that asked for the run here. It is started in them, whoever
-  /// starts it: another one's might change what it computes. Where they are not in this user's
-  /// cache they are this process's own but for those that decide what it computes; none: all are.
-  std::optional<Environment> environment_of(const QueueEntry& entry) const;
+  /// Adds a command to those that ask for a run which is active. Without effect where it has no
+  /// entry: nothing that runs could stop it then.
+  void ask_for_active(const QueueEntry& entry);
+  /// The environment of the command that asked for the run here, or of the first one whose settings
+  /// this process may give. It is started in that, whoever starts it: another one's might change
+  /// what it computes, or how fast. None where none is in this user's cache.
+  std::optional<KeptEnvironment> environment_of(const QueueEntry& entry) const;
 
  private:
   struct DelayedStop;
@@ -181,6 +198,8 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir,
                                      std::vector<std::string>* problems = nullptr);
 /// Whether the run waits now, as Queue::may_wait.
 bool is_queued(const fs::path& runs_dir, const std::string& run);
+/// Whether a command of another group asks for the run now.
+bool is_asked_by_others(const fs::path& runs_dir, const std::string& run, const std::string& group);
 /// The folder of the leases of this machine's devices.
 fs::path leases_folder(const fs::path& runs_dir);
 

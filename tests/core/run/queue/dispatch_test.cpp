@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/base/parallel.h"
+#include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/allowed_command.h"
 #include "core/run/event_log.h"
@@ -571,12 +572,11 @@ TEST_CASE("a run is started in the environment of the command that asked for it"
   with("second", "other", [&] { REQUIRE(scene.started() == std::vector<std::string>{entry.run}); });
   REQUIRE(until([&] { return path_exists(scene.run(entry).path() / "who"); }));
   REQUIRE(read_file(scene.run(entry).path() / "who") == "first\nof two \n");
-  // It is kept as long as a run of the group is there, and none of a command that found all of its
-  // runs there.
+  // It is kept as long as a run of the group is there.
   QueueEntry again = entry;
   again.group = "again";
   Queue(scene.path()).add(again);
-  REQUIRE(folder_entries(file.parent_path()) == std::vector<fs::path>{file});
+  REQUIRE(folder_entries(file.parent_path()).size() == 2);
   Queue(scene.path()).remove(entry.run);
   REQUIRE(folder_entries(file.parent_path()).empty());
 }
@@ -602,11 +602,164 @@ TEST_CASE("a run that another cache's process starts has its own command's numer
   REQUIRE(read_file(scene.run(entry).path() / "who") == "Haswell   second\n");
 }
 
+TEST_CASE("a run is started with the limits and in the folder of the command that asked for it",
+          "[queue][hostile]") {
+  Scene scene(
+      "{ pwd; umask; ulimit -f; nice; taskset -cp $$ | sed 's/.*: //'; } > \"$2/settings\"\n" +
+      holds_the_lock);
+  const QueueEntry entry = scene.add(1);
+  const tests::TemporaryFolder folder;
+  const fs::path kept = environments_folder(scene.path() / ".queue") / entry.group;
+  Queue(scene.path()).add(entry);
+  // As written by a command of other settings, none of which is beyond this process's own.
+  worker::ProcessSettings settings = worker::own_settings();
+  settings.umask = 077;
+  settings.nice += 3;
+  settings.cores.resize(1);
+  for (worker::ResourceLimit& limit : settings.limits)
+    if (limit.resource == RLIMIT_FSIZE) limit.soft = 512 * 1000000;
+  const auto keep = [&](const fs::path& where) {
+    std::string text = read_file(kept);
+    const size_t host = text.find('\0') + 1, variables = text.find('\0', text.find('\0', host) + 1);
+    text.replace(host, variables - host, worker::to_text(settings) + '\0' + where.string());
+    write_file_atomic(kept, text);
+    fs::permissions(kept, fs::perms::owner_read | fs::perms::owner_write);
+  };
+  keep(folder.path());
+  SECTION("all of them") {
+    REQUIRE(scene.started() == Runs{entry.run});
+    const fs::path file = scene.run(entry).path() / "settings";
+    REQUIRE(until([&] { return path_exists(file) && split(read_file(file), '\n').size() > 5; }));
+    CHECK(split(read_file(file), '\n') == Runs{fs::canonical(folder.path()).string(),
+                                               "0077",
+                                               std::to_string(1000000),
+                                               std::to_string(settings.nice),
+                                               std::to_string(settings.cores.at(0)),
+                                               ""});
+  }
+  SECTION("a folder that is gone is the root's") {
+    keep(folder / "gone");
+    REQUIRE(scene.started() == Runs{entry.run});
+    const fs::path file = scene.run(entry).path() / "settings";
+    REQUIRE(until([&] { return path_exists(file) && split(read_file(file), '\n').size() > 5; }));
+    CHECK(split(read_file(file), '\n')[0] == "/");
+  }
+  SECTION("what this process may not give waits, and holds up nobody") {
+    settings.groups.push_back(4242424);
+    keep(folder.path());
+    QueueEntry other = scene.add(2, 4);
+    other.group = "other";
+    scene.put(other);
+    const DispatchResult done = scene.dispatch();
+    REQUIRE(done.started.size() == 1);
+    CHECK(done.started[0].run == other.run);
+    CHECK(done.waiting.at(entry.run).find("with the limits of its command") != std::string::npos);
+    CHECK(scene.queued(entry));
+    // Another command whose settings are no hindrance asks for it, too.
+    finish_queued_run(scene.path(), other.run, false);
+    QueueEntry again = entry;
+    again.group = "again";
+    Queue(scene.path()).add(again);
+    ::kill(-scene.last_pid(), SIGKILL);
+    ::waitpid(scene.last_pid(), nullptr, 0);
+    CHECK(scene.started() == Runs{entry.run});
+  }
+}
+
+TEST_CASE("a run that two commands ask for stays for the one when the other withdraws it",
+          "[queue][dispatch][hostile]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry running = scene.add(1, 4), waiting = scene.add(2, 4), alone = scene.add(3, 4);
+  REQUIRE(scene.started() == Runs{running.run});
+  Queue queue(scene.path());
+  QueueEntry again = waiting;
+  again.group = "later";
+  again.jobs = 7;
+  queue.add(again);
+  again.run = running.run;
+  queue.ask_for_active(again);
+  CHECK(queue.find(running.run)->starts == 1);  // it runs on
+  again.run = "none";
+  queue.ask_for_active(again);
+  CHECK_FALSE(queue.holds("none"));
+  const Runs all = {running.run, waiting.run, alone.run};
+  SECTION("by Ctrl-C") {
+    CHECK(is_asked_by_others(scene.path(), running.run, "group"));
+    CHECK(cancel_queued(queue, all, {all.begin(), all.end()}, "group") == Runs{alone.run});
+    CHECK(queue.find(waiting.run)->group == "later");
+    CHECK(queue.find(waiting.run)->jobs == 7);
+    CHECK_FALSE(is_asked_by_others(scene.path(), waiting.run, "later"));
+    CHECK(queue.find(running.run)->group == "later");
+    CHECK(path_exists(scene.run(waiting).path()));
+    // A second Ctrl-C takes nothing from the other command, and its own withdraws the run.
+    CHECK(cancel_queued(queue, all, {all.begin(), all.end()}, "group").empty());
+    CHECK(cancel_queued(queue, all, {}, "later") == Runs{waiting.run});
+  }
+  SECTION("by 'forge runs stop', for all") {
+    CHECK(cancel_queued(queue, all) == Runs{waiting.run, alone.run});
+  }
+}
+
+TEST_CASE("a failure takes nothing from another command", "[queue][dispatch][hostile]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry failing = scene.add(1, 4), shared = scene.add(2, 4), alone = scene.add(3, 4);
+  const std::string by_whom = GENERATE("group", "later");
+  {
+    Queue queue(scene.path());
+    for (const QueueEntry& added : {failing, shared, alone}) {
+      QueueEntry entry = added;
+      entry.fail_fast = by_whom == "group";
+      queue.put(entry);
+    }
+    QueueEntry again = shared;
+    again.group = "later";
+    again.fail_fast = by_whom == "later";
+    queue.add(again);
+    again.run = failing.run;
+    queue.add(again);
+  }
+  finish_queued_run(scene.path(), failing.run, true);
+  CHECK_FALSE(scene.queued(failing));
+  CHECK(scene.queued(shared));
+  CHECK(scene.queued(alone) == (by_whom == "later"));
+}
+
+TEST_CASE("a run that stopped at a rung stays queued where more of it was asked for meanwhile",
+          "[queue][dispatch][halving]") {
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1, 4);
+  entry.stop_after = 200;
+  scene.put(entry);
+  REQUIRE(scene.started() == Runs{entry.run});
+  const int64_t more = GENERATE(0, 200, 600);
+  QueueEntry again = entry;
+  again.group = "later";
+  again.stop_after = more;
+  Queue(scene.path()).ask_for_active(again);
+  run::EventLog(scene.run(entry).events_file()).append(run::AttemptStarted{}, 1);
+  run::AttemptEnded end;
+  end.status = run::RunState::stopped;
+  if (GENERATE(true, false)) end.stop_after = 200;  // else by the user's word
+  run::EventLog(scene.run(entry).events_file()).append(end, 1);
+  const bool goes_on = end.stop_after && more != 200;
+  CAPTURE(more, goes_on);
+  SECTION("its supervisor says so") {
+    finish_queued_run(scene.path(), entry.run, false);
+    CHECK(scene.queued(entry) == goes_on);
+    if (goes_on) CHECK(read_entries(scene.path()).at(0).device == "");
+  }
+  SECTION("its supervisor was killed before it could") {
+    ::kill(-scene.last_pid(), SIGKILL);
+    ::waitpid(scene.last_pid(), nullptr, 0);
+    CHECK(scene.started() == (goes_on ? Runs{entry.run} : Runs{}));
+  }
+}
+
 TEST_CASE("the environment of another machine is none here", "[queue]") {
   const TemporaryFolder folder;
   const fs::path queue = folder / ".queue";
   keep_own_environment(queue, "group");
-  REQUIRE(kept_environment(queue, "group").value().count("PATH") == 1);
+  REQUIRE(kept_environment(queue, "group").value().variables.count("PATH") == 1);
   const fs::path file = environments_folder(queue) / "group";
   std::string text = read_file(file);
   write_file_atomic(file, "elsewhere" + text.substr(text.find('\0')));
@@ -626,7 +779,7 @@ TEST_CASE("an environment that somebody else could have written is none", "[queu
   write_file_atomic(queue / "environments" / "group", theirs);
   REQUIRE_FALSE(kept_environment(queue, "group"));
   keep_own_environment(queue, "group");
-  REQUIRE(kept_environment(queue, "group").value().count("PATH") == 1);
+  REQUIRE(kept_environment(queue, "group").value().variables.count("PATH") == 1);
   fs::permissions(
       environments_folder(queue) / "group", fs::perms::group_write, fs::perm_options::add);
   REQUIRE_FALSE(kept_environment(queue, "group"));

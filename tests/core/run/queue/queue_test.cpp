@@ -318,7 +318,8 @@ TEST_CASE("a run that is asked for twice goes on to the later step", "[queue][ha
   REQUIRE(added(200) == 0);
 }
 
-TEST_CASE("who asks for a run that waits already only changes its priority", "[queue]") {
+TEST_CASE("who asks for a run that waits already changes its priority and asks with others",
+          "[queue]") {
   TemporaryFolder folder;
   Queue queue(folder.path());
   queue.add(entry("a", 2, 0));
@@ -331,6 +332,8 @@ TEST_CASE("who asks for a run that waits already only changes its priority", "[q
   queue.add(again);
   REQUIRE(queue.find("a")->priority == 5);
   REQUIRE(queue.find("a")->position == 0);
+  REQUIRE(queue.find("a")->others.size() == 1);
+  REQUIRE(is_asked_by(*queue.find("a"), "another"));
 }
 
 TEST_CASE("a run that another host queued is taken over by who asks for it here",
