@@ -561,7 +561,11 @@ std::set<std::string> enqueue(const Context& context,
                               const Interrupts& interrupts) {
   const QueueGroup& group = options.group;
   std::vector<queue::QueueEntry> entries, active;
-  for (const PendingRun& run : runs) {
+  std::vector<PendingRun> in_order = runs;
+  std::stable_sort(in_order.begin(), in_order.end(), [](const auto& left, const auto& right) {
+    return left.place < right.place;
+  });
+  for (const PendingRun& run : in_order) {
     const run::Action action = run.planned.action;
     const bool is_new = action == run::Action::start || action == run::Action::resume;
     if ((!is_new && action != run::Action::running) || refusal(run)) continue;

@@ -22,6 +22,7 @@ struct PendingRun {
   queue::ResourceRequest demand;
   bool made = false;       ///< whether this command made its folder
   int64_t stop_after = 0;  ///< run::SupervisorOptions::stop_after
+  int64_t place = 0;       ///< CheckedRun::place
 };
 
 /// Why the run cannot be queued: this user may not read or write a file of it, which the error

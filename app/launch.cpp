@@ -518,6 +518,24 @@ std::string what_it_computes(const config::ResolvedConfig& resolved) {
   return json_text(parts);
 }
 
+/// Gives the runs of all configs, `most` of each at most, their places in the order of training.
+void give_places(const fs::path& runs_dir,
+                 size_t most,
+                 std::vector<std::vector<CheckedRun>>& of_configs) {
+  std::vector<std::vector<std::string>> keys(most);
+  for (size_t turn = 0; turn < most; ++turn) {
+    for (const std::vector<CheckedRun>& runs : of_configs)
+      keys[turn].push_back(
+          turn < runs.size() ? runs_dir.string() + what_it_computes(runs[turn].resolved) : "");
+  }
+  const std::vector<std::vector<size_t>> order = order_of_turns(keys);
+  int64_t place = 0;
+  for (size_t turn = 0; turn < most; ++turn) {
+    for (const size_t config : order[turn])
+      if (turn < of_configs[config].size()) of_configs[config][turn].place = place++;
+  }
+}
+
 }  // namespace
 
 void require_not_set(const std::vector<std::string>& overrides,
@@ -551,13 +569,11 @@ std::vector<CheckedRun> check_configs(const Context& context,
   for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());
   if (selection.all && most == 0)
     throw Error("project '" + context.project().path + "' has no training config");
-  const size_t first = first_in_turn(context, configs, of_configs);
+  give_places(context.runs_dir(), most, of_configs);
   std::vector<CheckedRun> runs;
   std::map<std::string, std::string> labels;  // of what they compute
   for (size_t i = 0; i < most; ++i) {
-    for (size_t place = 0; place < of_configs.size(); ++place) {
-      std::vector<CheckedRun>& of_config =
-          of_configs[place_in_turn(i, place, of_configs.size(), first)];
+    for (std::vector<CheckedRun>& of_config : of_configs) {
       if (i >= of_config.size()) continue;
       CheckedRun& run = of_config[i];
       const auto [same, is_new] = labels.emplace(what_it_computes(run.resolved), run.label);

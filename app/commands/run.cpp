@@ -129,6 +129,7 @@ PendingRun prepare(const Context& context,
       wait_until_stopped(prepared.planned.folder, &interrupts))
     prepared = prepare_run(context, checked, options.launch);
   PendingRun run{checked.label, "", prepared.planned, {}};
+  run.place = checked.place;
   // The config is this user's own, and with it the program that it names.
   run::allow_command(prepared.planned.record.identity, checked.resolved.experiment);
   switch (prepared.planned.action) {

@@ -18,11 +18,22 @@
 namespace forge::worker {
 namespace {
 
-constexpr int limited_resources[] = {RLIMIT_AS,      RLIMIT_CORE,       RLIMIT_CPU,   RLIMIT_DATA,
-                                     RLIMIT_FSIZE,   RLIMIT_LOCKS,      RLIMIT_MEMLOCK,
-                                     RLIMIT_MSGQUEUE, RLIMIT_NICE,      RLIMIT_NOFILE, RLIMIT_NPROC,
-                                     RLIMIT_RSS,     RLIMIT_RTPRIO,     RLIMIT_RTTIME,
-                                     RLIMIT_SIGPENDING, RLIMIT_STACK};
+constexpr int limited_resources[] = {RLIMIT_AS,
+                                     RLIMIT_CORE,
+                                     RLIMIT_CPU,
+                                     RLIMIT_DATA,
+                                     RLIMIT_FSIZE,
+                                     RLIMIT_LOCKS,
+                                     RLIMIT_MEMLOCK,
+                                     RLIMIT_MSGQUEUE,
+                                     RLIMIT_NICE,
+                                     RLIMIT_NOFILE,
+                                     RLIMIT_NPROC,
+                                     RLIMIT_RSS,
+                                     RLIMIT_RTPRIO,
+                                     RLIMIT_RTTIME,
+                                     RLIMIT_SIGPENDING,
+                                     RLIMIT_STACK};
 
 /// A number of /proc/PID/status; none where the file does not say.
 std::optional<uint64_t> status_number(pid_t pid, const std::string& name, int base) {

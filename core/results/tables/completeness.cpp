@@ -487,8 +487,9 @@ SetupEntry describe_speeds(const Ablation& ablation) {
             turns_text("speeds", turns)};
   if (turns == Turns::one_row_begins)
     return {"Speed",
-            "after breaks of the machine a row's run came first, more than once: a cold machine, "
-            "or empty caches, are in the differences of speeds, and in no interval ('forge bench' "
+            "after breaks of the machine a row's run came first so often that this by itself would "
+            "seem a difference: a cold machine, or empty caches, are in the differences of speeds, "
+            "and in no interval ('forge bench' "
             "measures in turn, and tables show it with tokens_per_second: benchmark)",
             turns_text("speeds", turns)};
   if (turns == Turns::hours_apart)
@@ -502,8 +503,9 @@ SetupEntry describe_speeds(const Ablation& ablation) {
       return {"Speed", why, "speeds of other devices not tested"};
   if (turns == Turns::one_row_first)
     return {"Speed",
-            "a row's run came before another's in nearly every turn: what changes steadily on the "
-            "machine is in the differences of speeds, and in no interval",
+            "a row's run came before another's in so many turns that this by itself would seem a "
+            "difference: what changes steadily on the machine is in the differences of speeds, and "
+            "in no interval",
             turns_text("speeds", turns)};
   return {};
 }

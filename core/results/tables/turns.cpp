@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/results/metrics.h"
+#include "core/results/statistics/sample.h"
 #include "core/results/tables/run_times.h"
 
 namespace forge::tables {
@@ -119,15 +120,15 @@ struct Comparison {
            !is_apart(pair);
   }
 
-  /// So many more pairs of the one row than of the other were begun with its run after a break.
-  int64_t begun_after_breaks(const std::vector<Pair>& pairs) const {
-    int64_t more = 0;
+  /// Whether one row's runs came first so often after breaks of the machine.
+  bool begins_after_breaks(const std::vector<Pair>& pairs) const {
+    int64_t own = 0, other = 0;
     for (const Pair& pair : pairs) {
       const bool is_at_once = begin_of(*pair.second) - begin_of(*pair.first) <= at_once;
-      if (!is_at_once && are_neighbours(pair) && follows_break(*pair.first))
-        more += pair.is_own_first ? 1 : -1;
+      if (is_at_once || !are_neighbours(pair) || !follows_break(*pair.first)) continue;
+      ++(pair.is_own_first ? own : other);
     }
-    return more;
+    return would_seem_real(own, other, pairs.size());
   }
 
   /// As many pairs of neighbours as there are of which none was begun within another.
@@ -165,14 +166,27 @@ Turns turns_of(const AblationRow& row, const AblationRow& other, const BusyTimes
     return begin_of(*pair.second) - begin_of(*pair.first) <= longest_apart;
   });
   if (static_cast<size_t>(near) < std::max<size_t>(2, pairs.size() - 1)) return Turns::hours_apart;
-  if (std::abs(compare.begun_after_breaks(pairs)) > 1) return Turns::one_row_begins;
-  int64_t own_first = 0;
+  if (compare.begins_after_breaks(pairs)) return Turns::one_row_begins;
+  int64_t own_first = 0, other_first = 0;
   for (const Pair& pair : pairs)
-    if (begun_at(*pair.first) != begun_at(*pair.second)) own_first += pair.is_own_first ? 1 : -1;
-  return std::abs(own_first) > 1 ? Turns::one_row_first : Turns::in_turn;
+    if (begun_at(*pair.first) != begun_at(*pair.second))
+      ++(pair.is_own_first ? own_first : other_first);
+  return would_seem_real(own_first, other_first, pairs.size()) ? Turns::one_row_first
+                                                               : Turns::in_turn;
 }
 
 }  // namespace
+
+bool would_seem_real(int64_t one_way, int64_t other_way, size_t pairs) {
+  constexpr double seldom = 0.1;
+  if (pairs < 2 || one_way == other_way) return false;
+  const auto n = static_cast<double>(pairs);
+  const double mean = static_cast<double>(one_way - other_way) / n;
+  const double variance =
+      (static_cast<double>(one_way + other_way) / n - mean * mean) * n / (n - 1);
+  if (variance <= 0) return true;
+  return statistics::student_t_two_sided_p(mean / std::sqrt(variance / n), n - 1) <= seldom;
+}
 
 std::string turns_text(const std::string& quantity, Turns turns) {
   switch (turns) {

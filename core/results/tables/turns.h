@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ BusyTimes busy_times(const std::vector<store::ConfiguredRun>& runs, const Ablati
 /// was begun between them.
 enum class Turns {
   in_turn,
-  one_row_first,      ///< in turn, but nearly every run of one came before that of another
-  one_row_begins,     ///< in turn, but after two breaks more than the other one a row came first
+  one_row_first,      ///< in turn, but runs of one came first so often that it alone seems real
+  one_row_begins,     ///< in turn, but runs of one came first so often after breaks
   hours_apart,        ///< in turn, but two runs of a pair lie further apart than `longest_apart`
   one_after_another,  ///< not all runs of two rows in turn
 };
@@ -28,6 +29,11 @@ enum class Turns {
 /// goes up and down once a day, as the temperature does, cancels there and back for shorter ones;
 /// for longer ones it may come in step with the turns.
 constexpr double longest_apart = 2 * 3600;
+
+/// Whether what lies between the first and the second run of a pair would by itself be taken for a
+/// difference of two rows: a t-test of `pairs` differences, of which `one_way` are 1, `other_way`
+/// -1 and the others 0, has p <= 0.1.
+bool would_seem_real(int64_t one_way, int64_t other_way, size_t pairs);
 
 /// What is said of speeds, or of other quantities, of rows in such turns: "speeds measured hours
 /// apart"; "" in turn.

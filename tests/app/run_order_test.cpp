@@ -1,0 +1,95 @@
+#include "app/run_order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <set>
+
+#include "core/results/tables/turns.h"
+#include "tests/support/catch.h"
+
+namespace forge::app {
+namespace {
+
+using Turns = std::vector<std::vector<size_t>>;
+
+Turns order_of(size_t turns, size_t configs, const std::string& salt) {
+  std::vector<std::vector<std::string>> keys(turns);
+  for (size_t turn = 0; turn < turns; ++turn)
+    for (size_t config = 0; config < configs; ++config)
+      keys[turn].push_back(salt + "/" + std::to_string(config) + "/" + std::to_string(turn));
+  return order_of_turns(keys);
+}
+
+/// In how many turns the first config comes before the second one.
+int64_t first_before_second(const Turns& turns) {
+  return std::count_if(turns.begin(), turns.end(), [](const std::vector<size_t>& turn) {
+    return std::find(turn.begin(), turn.end(), 0) < std::find(turn.begin(), turn.end(), 1);
+  });
+}
+
+TEST_CASE("each turn has every config once", "[run][order]") {
+  for (const size_t configs : {1, 2, 3, 8, 16, 17, 300}) {
+    for (const size_t turns : {1, 2, 5, 10}) {
+      const Turns order = order_of(turns, configs, "a");
+      REQUIRE(order.size() == turns);
+      for (std::vector<size_t> turn : order) {
+        std::sort(turn.begin(), turn.end());
+        std::vector<size_t> all(configs);
+        std::iota(all.begin(), all.end(), size_t{0});
+        REQUIRE(turn == all);
+      }
+    }
+  }
+  CHECK(order_of_turns({}).empty());
+}
+
+TEST_CASE("the same runs have the same order, and others another one", "[run][order]") {
+  CHECK(order_of(10, 3, "a") == order_of(10, 3, "a"));
+  std::set<Turns> orders;
+  for (int study = 0; study < 20; ++study) orders.insert(order_of(10, 3, std::to_string(study)));
+  CHECK(orders.size() == 20);
+}
+
+TEST_CASE("no order of a command by itself seems a difference", "[run][order]") {
+  for (const size_t turns : {2, 3, 4, 5, 6, 8, 10, 20}) {
+    for (const size_t configs : {2, 3, 5, 9}) {
+      const Turns order = order_of(turns, configs, "b");
+      const int64_t first = first_before_second(order);
+      CAPTURE(turns, configs, first);
+      CHECK_FALSE(tables::would_seem_real(first, int64_t(turns) - first, turns));
+    }
+  }
+}
+
+TEST_CASE("more than a few configs go there and back", "[run][order]") {
+  const Turns order = order_of(3, 20, "a");
+  CHECK(order[0][0] == 0);
+  CHECK(order[1][0] == 19);
+  CHECK(order[2] == order[0]);
+}
+
+TEST_CASE("either of two configs comes first where a command has one turn", "[run][order]") {
+  int64_t first = 0;
+  for (int day = 0; day < 400; ++day) first += first_before_second(order_of(1, 2, std::to_string(day)));
+  CHECK(std::abs(first - 200) < 60);  // six standard deviations; the keys are always the same
+}
+
+TEST_CASE("a rhythm of two turns comes in step with few orders", "[run][order]") {
+  // What is faster first in one turn and second in the next: there and back it is one row always.
+  int in_step = 0;
+  const size_t turns = 10;
+  for (int study = 0; study < 400; ++study) {
+    const Turns order = order_of(turns, 2, std::to_string(study));
+    int64_t sum = 0;
+    for (size_t turn = 0; turn < turns; ++turn)
+      sum += (order[turn][0] == 0) == (turn % 2 == 0) ? 1 : -1;
+    const int64_t most = (int64_t(turns) + std::abs(sum)) / 2;
+    in_step += tables::would_seem_real(most, int64_t(turns) - most, turns);
+  }
+  CHECK(in_step < 400 * 20 / 100);
+}
+
+}  // namespace
+}  // namespace forge::app
