@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "core/base/clock.h"
@@ -95,8 +96,11 @@ int start_supervisor(const RunFolder& folder,
       const int code = wait_for_supervisor(pid);
       std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
       std::string reason;  // the run's record keeps it without the hint
+      const std::string prefix = "error: ";
+      // Half of a program that is being installed, or one that was killed, says nothing of a run.
+      const bool is_programs = std::none_of(
+          words.begin(), words.end(), [&](const auto& line) { return starts_with(line, prefix); });
       if (!words.empty()) {
-        const std::string prefix = "error: ";
         reason = ": " + (starts_with(words[0], prefix) ? words[0].substr(prefix.size()) : words[0]);
         words.erase(words.begin());
       }
@@ -104,7 +108,7 @@ int start_supervisor(const RunFolder& folder,
       throw Error("the supervisor of run '" + folder.id() + "' did not start" + reason,
                   join(words, "\n"),
                   code == supervised_storage ? ExitCode::storage : ExitCode::failed)
-          .with_cause(code == supervised_refused ? EAGAIN : 0);
+          .with_cause(code == supervised_refused || is_programs ? EAGAIN : 0);
     }
     if (steady_seconds() > deadline) {
       worker::signal_process(pid, SIGKILL);

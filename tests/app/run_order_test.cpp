@@ -72,7 +72,8 @@ TEST_CASE("more than a few configs go there and back", "[run][order]") {
 
 TEST_CASE("either of two configs comes first where a command has one turn", "[run][order]") {
   int64_t first = 0;
-  for (int day = 0; day < 400; ++day) first += first_before_second(order_of(1, 2, std::to_string(day)));
+  for (int day = 0; day < 400; ++day)
+    first += first_before_second(order_of(1, 2, std::to_string(day)));
   CHECK(std::abs(first - 200) < 60);  // six standard deviations; the keys are always the same
 }
 

@@ -173,6 +173,8 @@ int64_t size_of(const fs::path& path) {
   return missing ? 0 : static_cast<int64_t>(size);
 }
 
+void make_empty(const fs::path& file) { open_own_file(file, O_WRONLY | O_TRUNC, "write"); }
+
 void get_rest(const RemoteFile& file,
               const fs::path& partial,
               const fs::path& target,
@@ -183,15 +185,13 @@ void get_rest(const RemoteFile& file,
     transfer.begun_at = transfer.size = size_of(partial);
     transfer.expected = file.bytes;
     transfer.progress = &progress;
-    transfer.file =
-        FileDescriptor(::open(partial.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!transfer.file) throw system_error("write '" + partial.string() + "'", errno);
+    transfer.file = open_own_file(partial, O_WRONLY | O_CREAT | O_APPEND, "write");
     const Outcome outcome = perform(file, transfer);
     const bool brought_some = transfer.size > transfer.begun_at;
     if (outcome.code == CURLE_OK && brought_some) continue;
     if (is_broken_off(outcome) && brought_some) continue;
     if (has_no_ranges(outcome) && transfer.begun_at > 0) {
-      fs::resize_file(partial, 0);
+      make_empty(partial);
       continue;
     }
     refuse_file(file, target, outcome);
@@ -220,7 +220,13 @@ void download(const RemoteFile& file, const fs::path& target, const Progress& pr
   if (fs::exists(target, ignored)) return require_content(file, target, progress);
   make_directories(target.parent_path());
   const fs::path partial = target.string() + ".partial";
-  if (size_of(partial) > file.bytes) fs::resize_file(partial, 0);
+  // Also refuses what is a link to another file, or has a second name.
+  const std::optional<FileLock> lock = FileLock::try_acquire(partial);
+  if (!lock)
+    throw Error("another process is getting '" + shown_path(target) + "'",
+                "call this again when it has ended",
+                ExitCode::failed);
+  if (size_of(partial) > file.bytes) make_empty(partial);
   get_rest(file, partial, target, progress);
   try {
     require_content(file, partial, progress);

@@ -1,4 +1,7 @@
 #include "core/data/fetch/download.h"
+
+#include <sys/stat.h>
+
 #include "core/base/files.h"
 #include "core/data/fetch/public_texts.h"
 #include "tests/core/data/fetch/test_server.h"
@@ -94,6 +97,30 @@ TEST_CASE("what is not the file that is known is refused and not kept") {
   make_directories(setup.target.parent_path());
   write_file_atomic(setup.target, "something else");
   REQUIRE(contains(setup.error(), "it has 14 bytes, not 99,990"));
+}
+
+TEST_CASE("what is got is written to no file of another name", "[hostile]") {
+  const tests::TemporaryFolder folder;
+  const fs::path target = folder / "text.txt", partial = folder / "text.txt.partial";
+  const fs::path other = folder.write("thesis.db", std::string(1000, 'x'));
+  const RemoteFile file = {"http://127.0.0.1:1/text.txt", GENERATE(10, 2000), std::string(64, '0')};
+  const std::string kind = GENERATE("link", "second name", "pipe");
+  CAPTURE(kind, file.bytes);
+  if (kind == "link") fs::create_symlink(other, partial);
+  if (kind == "second name") fs::create_hard_link(other, partial);
+  if (kind == "pipe") REQUIRE(::mkfifo(partial.c_str(), 0600) == 0);
+  const std::string said = tests::error_of([&] { download(file, target, {}); });
+  CHECK(said.find("text.txt.partial") != std::string::npos);
+  CHECK(read_file(other) == std::string(1000, 'x'));
+  CHECK_FALSE(path_exists(target));
+}
+
+TEST_CASE("two processes do not write to one file that is got", "[hostile]") {
+  const tests::TemporaryFolder folder;
+  const FileLock first = FileLock::acquire(folder / "text.txt.partial");
+  const RemoteFile file = {"http://127.0.0.1:1/text.txt", 10, std::string(64, '0')};
+  const std::string said = tests::error_of([&] { download(file, folder / "text.txt", {}); });
+  CHECK(said.find("another process is getting") != std::string::npos);
 }
 
 TEST_CASE("without the server it is said which file to put where") {

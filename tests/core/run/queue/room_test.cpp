@@ -78,6 +78,27 @@ TEST_CASE("a run whose own files fail fails alone, and the next one has its turn
   CHECK(contains(scene.run(bad).status().reason, "no space"));
 }
 
+TEST_CASE("while forge dies at its start without a word all runs wait", "[queue][room][hostile]") {
+  // Half of the program is there, or a library of another version, or memory is short.
+  const std::string death = GENERATE("exit 127",
+                                     "kill -SEGV $$",
+                                     "kill -KILL $$",
+                                     "echo 'forge: error while loading libz.so' >&2; exit 127");
+  CAPTURE(death);
+  Scene scene("[ -e \"$(dirname \"$2\")/half\" ] && { " + death + "; }\n" + holds_the_lock);
+  const QueueEntry first = scene.add(1, 4), second = scene.add(2, 4);
+  write_file_atomic(scene.path() / "half", "");
+  const DispatchResult refused = scene.dispatch_unless_locked();
+  CHECK(refused.failed.empty());
+  CHECK(refused.needs_keeper);
+  for (const QueueEntry& entry : {first, second}) {
+    CHECK(scene.queued(entry));
+    CHECK(contains(refused.waiting.at(entry.run), "another try: "));
+  }
+  remove_tree(scene.path() / "half");
+  CHECK(scene.dispatch().started.size() == 1);
+}
+
 TEST_CASE("while the machine starts no forge all runs wait, and then have their turns",
           "[queue][room]") {
   Scene scene(holds_the_lock);
