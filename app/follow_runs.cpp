@@ -600,6 +600,18 @@ std::set<std::string> enqueue(const Context& context,
       if (waiting && !options.priority) entry.priority = waiting->priority;
     }
   }
+  // What was active when it was looked for may have been stopped since.
+  const auto has_stopped = [&](const queue::QueueEntry& entry) {
+    const run::RunFolder folder(context.runs_dir() / entry.run);
+    const bool has_ended = !queue->holds(entry.run) && !folder.is_running() &&
+                           folder.state() != run::RunState::completed;
+    if (has_ended && entry.devices.empty())
+      std::cerr << tables::printable(entry.run)
+                << ": it has ended meanwhile; the same command continues it\n";
+    return has_ended && !entry.devices.empty();
+  };
+  std::copy_if(active.begin(), active.end(), std::back_inserter(entries), has_stopped);
+  active.erase(std::remove_if(active.begin(), active.end(), has_stopped), active.end());
   queue->add(entries);
   for (const queue::QueueEntry& entry : active) queue->ask_for_active(entry);
   std::set<std::string> own;

@@ -143,6 +143,7 @@ PendingRun prepare(const Context& context,
       std::cerr << checked.label << ": already running"
                 << (options.queue.detach ? "" : ", following it (Ctrl-C leaves it running)")
                 << "\n";
+      run.demand = demand_of(checked, options);  // it may be stopped before it is asked for
       break;
     case run::Action::start:
     case run::Action::resume:

@@ -45,8 +45,18 @@ std::optional<uint64_t> status_number(pid_t pid, const std::string& name, int ba
   return std::nullopt;
 }
 
+/// Whether this process is in the machine's own user namespace. In another one, as of a container
+/// without root, capabilities raise no limit and no priority.
+bool is_in_first_user_namespace() {
+  std::ifstream file("/proc/self/uid_map");
+  uint64_t inside = 1, outside = 1, count = 0;
+  file >> inside >> outside >> count;
+  return inside == 0 && outside == 0 && count == 4294967295;
+}
+
 bool has_capability(pid_t pid, int capability) {
-  return (status_number(pid, "CapEff", 16).value_or(0) >> capability & 1) != 0;
+  return is_in_first_user_namespace() &&
+         (status_number(pid, "CapEff", 16).value_or(0) >> capability & 1) != 0;
 }
 
 rlimit limit_of(pid_t pid, int resource) {

@@ -104,7 +104,11 @@ void check_size(const RowBuilder& builder,
                            table.parameters_within,
                            name));
   const ConfiguredRun& own = *builder.find(row.run->id);
-  const std::string why_not_known = why_flops_not_known(own, other->summary.parameters);
+  // Programs that count alike, in a way of their own, are taken at their configs' word where no
+  // column or budget is by FLOPs.
+  const std::string why_not_known = are_as_many(own.summary.parameters, other->summary.parameters)
+                                        ? ""
+                                        : why_flops_not_known(own, &*other);
   if (table.flops_within && !why_not_known.empty())
     texts.push_back(why_not_known);
   else if (table.flops_within)
@@ -441,10 +445,11 @@ Ablation build_ablation(const TableSpec& declared,
         std::find_if(ablation.rows.begin(), ablation.rows.end(), [&](const AblationRow& row) {
           return row.spec.config == table.baseline && row.completed();
         });
-    const int64_t parameters = baseline == ablation.rows.end() ? 0 : baseline->run->parameters;
+    const ConfiguredRun* const beside =
+        baseline == ablation.rows.end() ? nullptr : builder.find(baseline->run->id);
     add_equal_budgets(ablation, options.evaluations, [&](const store::RunSummary& run) {
       const ConfiguredRun& found = *builder.find(run.id);
-      return why_flops_not_known(found, parameters).empty() ? flops_per_token(found) : std::nan("");
+      return why_flops_not_known(found, beside).empty() ? flops_per_token(found) : std::nan("");
     });
     count_other_budgets(made, ablation);
   }

@@ -79,13 +79,29 @@ const std::string& reference_of(const TableSpec& table) {
   return table.budget && !table.budget->of.empty() ? table.budget->of : table.baseline;
 }
 
-std::string why_flops_not_known(const store::ConfiguredRun& run, int64_t parameters) {
-  const int64_t reported = run.summary.parameters;
-  if (run.summary.program.empty() || reported == 0 || reported == parameters) return "";
-  const int64_t counted = model::parameter_count(config::experiment_from_json(run.config).model);
-  if (reported == counted) return "";
-  return "its FLOPs are not known: its program reports " + with_thousands(reported) +
-         " parameters, and the config's model has " + with_thousands(counted);
+bool are_as_many(int64_t parameters, int64_t others) {
+  constexpr double slack = 0.01;
+  return std::abs(static_cast<double>(parameters - others)) <= slack * static_cast<double>(others);
+}
+
+std::string why_flops_not_known(const store::ConfiguredRun& run,
+                                const store::ConfiguredRun* other) {
+  const auto counted_of = [](const store::ConfiguredRun& each) {
+    return model::parameter_count(config::experiment_from_json(each.config).model);
+  };
+  const auto is_known = [&](const store::ConfiguredRun& each) {
+    const int64_t reported = each.summary.parameters;
+    return each.summary.program.empty() || reported == 0 || are_as_many(reported, counted_of(each));
+  };
+  const bool is_own_known = is_known(run);
+  if (is_own_known && (!other || is_known(*other))) return "";
+  if (other && run.summary.parameters == other->summary.parameters &&
+      counted_of(run) == counted_of(*other))
+    return "";
+  const store::ConfiguredRun& unknown = is_own_known ? *other : run;
+  return (is_own_known ? "the FLOPs of " + unknown.summary.config : std::string("its FLOPs")) +
+         " are not known: its program reports " + with_thousands(unknown.summary.parameters) +
+         " parameters, and the config's model has " + with_thousands(counted_of(unknown));
 }
 
 double flops_per_token(const store::ConfiguredRun& run) {
@@ -111,7 +127,7 @@ BudgetCheck::BudgetCheck(const TableSpec& table,
       own.begin(), own.end(), [&](const auto* run) { return run->summary.id == sample.run->id; });
   reference_ = cost_of(**found);
   reference_steps_ = sample.run->max_steps;
-  reference_parameters_ = sample.run->parameters;
+  reference_run_ = **found;
 }
 
 const BudgetCheck::Speeds& BudgetCheck::speeds_for(const store::ConfiguredRun& run) const {
@@ -153,7 +169,7 @@ std::string BudgetCheck::violation(const store::ConfiguredRun& run) const {
              bench_command(table_) + "' measures all rows in one call";
   }
   if (budget == Budget::flops) {
-    const std::string why = why_flops_not_known(run, reference_parameters_);
+    const std::string why = why_flops_not_known(run, &*reference_run_);
     if (!why.empty()) return why;
   }
   const int64_t wanted = *steps_within(budget, own, theirs, reference_steps_);

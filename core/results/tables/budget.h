@@ -34,9 +34,13 @@ bool keeps_budget(Budget budget, int64_t steps, int64_t wanted);
 /// The config whose runs say how much the others may use.
 const std::string& reference_of(const TableSpec& table);
 
-/// Why the FLOPs of the config's model are not those of the run, whose program reports other
-/// parameters; "" if they are, and beside a run with as many parameters.
-std::string why_flops_not_known(const store::ConfiguredRun& run, int64_t parameters);
+/// Whether two numbers of parameters differ by 1 % at most: a program may count a buffer, too.
+bool are_as_many(int64_t parameters, int64_t others);
+
+/// Why it is not known how the FLOPs of two runs compare: the program of one of them reports
+/// another number of parameters than the config's model has. "" if it is known, and for two such
+/// runs whose programs and configs agree with each other. `other`: null is none.
+std::string why_flops_not_known(const store::ConfiguredRun& run, const store::ConfiguredRun* other);
 
 /// FLOPs of one token of the training of the run's config (core/model/cost.h).
 double flops_per_token(const store::ConfiguredRun& run);
@@ -69,7 +73,7 @@ class BudgetCheck {
   const std::vector<benchmark::Record>& benchmarks_;
   std::optional<TrainingCost> reference_;  ///< but for its speed
   int64_t reference_steps_ = 0;
-  int64_t reference_parameters_ = 0;
+  std::optional<store::ConfiguredRun> reference_run_;
   /// By the run's config and how it was trained, which many runs share.
   mutable std::map<std::pair<std::string, SpeedSettings>, Speeds> known_speeds_;
 };

@@ -366,13 +366,18 @@ class Declarations {
 
   /// `set` and `shown` are of the row's config and meet different conditions of the table.
   Account of(const MadeSet& set, const MadeSet& shown, const AblationRow& row) const {
-    for (const Declared& other : others_) {
-      if (!varies_all(*other.table, set, shown) || !knew(set, other.table->name, other.design))
-        continue;
-      if (is_tuning(*other.table, set, row)) return {MadeFor::tuning, other.table->name};
-      if (knew(shown, other.table->name, other.design) &&
-          knew(set, own_.table->name, own_.design) && was_to_be_shown(shown, set))
-        return {MadeFor::another_table, other.table->name};
+    for (const bool may_extend : {false, true}) {
+      for (const Declared& other : others_) {
+        if (!varies_all(*other.table, set, shown) || !could_show(*other.table, set, may_extend) ||
+            !knew(set, other.table->name, other.design))
+          continue;
+        if (is_tuning(*other.table, set, row))
+          return {shows_tuning_seeds(row) ? MadeFor::another_table : MadeFor::tuning,
+                  other.table->name};
+        if (knew(shown, other.table->name, other.design) &&
+            knew(set, own_.table->name, own_.design) && was_to_be_shown(shown, set))
+          return {MadeFor::another_table, other.table->name};
+      }
     }
     const std::string plain = differ_as_tuned(set, shown) ? of_config_itself(set, shown) : "";
     return plain.empty() ? Account() : Account{MadeFor::another_table, plain};
@@ -397,6 +402,24 @@ class Declarations {
     return std::all_of(differences.begin(), differences.end(), [&](const auto& difference) {
       return is_varied_by(table, set.runs.front()->summary.config, difference.what);
     });
+  }
+
+  /// Whether the table may show the set: of several that vary one key each has values of its own,
+  /// and some go on beyond them.
+  static bool could_show(const TableSpec& table, const MadeSet& set, bool may_extend) {
+    if (!table.best_of) return true;
+    const ConfiguredRun& run = *set.runs.front();
+    const bool is_its_value =
+        lists_value_of(*table.best_of, run) || (may_extend && table.best_of->extend);
+    return is_its_value && !holds_other_rows(run, *table.best_of);
+  }
+
+  /// Rows by the key of best_of show with what the value is chosen.
+  bool shows_tuning_seeds(const AblationRow& row) const {
+    return own_.table->best_of &&
+           std::all_of(row.runs.begin(), row.runs.end(), [&](const store::RunSummary& run) {
+             return is_tuning_seed(*own_.table->best_of, run.seed);
+           });
   }
 
   /// Whether `shown` was the row that this table was to show when the set was made, and is no value

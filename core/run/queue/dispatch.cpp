@@ -25,11 +25,14 @@
 namespace forge::queue {
 namespace {
 
-/// Whether it stopped at the end of a rung, and a command has asked for more since it was begun.
+/// Whether it stopped at the end of a rung, and a command has asked for more since it was begun, or
+/// one has asked for it while it was stopping.
 bool is_to_go_on(const QueueEntry& entry, const run::RunFolder& folder) {
   try {
     const run::StoredEvent last = run::stored_event_from_line(last_line(folder.events_file()));
-    const int64_t rung = last.ended ? last.ended->stop_after.value_or(0) : 0;
+    const bool is_stopped = last.ended && last.ended->status == run::RunState::stopped;
+    if (is_stopped && entry.goes_on) return true;
+    const int64_t rung = is_stopped ? last.ended->stop_after.value_or(0) : 0;
     return rung > 0 && (entry.stop_after == 0 || entry.stop_after > rung);
   } catch (const Error&) {
     return false;  // what its supervisor said of its end counts
@@ -527,6 +530,7 @@ QueueEntry waiting_again(QueueEntry entry) {
   entry.device.clear();
   entry.supervisor = 0;
   entry.starts = 0;
+  entry.goes_on = false;
   return entry;
 }
 
@@ -577,7 +581,14 @@ std::vector<std::string> cancel_queued(Queue& queue,
       if (is_asked_by(*entry, group)) queue.put(*left);
       continue;
     }
-    if (folder.is_running()) continue;
+    if (folder.is_running()) {
+      if (const QueueEntry* const active = queue.find(run); active && active->goes_on) {
+        QueueEntry stopping = *active;
+        stopping.goes_on = false;
+        queue.put(stopping);
+      }
+      continue;
+    }
     const bool is_closed = closed_path(folder).has_value();
     if (is_closed && !is_own_entry(queue.runs_dir(), run)) continue;
     queue.remove(run);

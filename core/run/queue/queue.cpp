@@ -162,6 +162,7 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("attempt", entry.attempt);
   visit.optional("variables", entry.variables);
   visit.optional("others", entry.others);
+  visit.optional("goes_on", entry.goes_on);
 }
 
 bool is_asked_by(const QueueEntry& entry, const std::string& group) {
@@ -445,6 +446,7 @@ void Queue::ask_for_active(const QueueEntry& entry) {
   if (!found) return;
   QueueEntry asked = merged(*found, entry, folder_.parent_path());
   asked.starts = found->starts;
+  asked.goes_on = path_exists(run::RunFolder(runs_dir() / entry.run).stop_file());
   keep_own_environment(folder_, entry.group);
   put(asked);
 }

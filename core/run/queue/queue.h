@@ -110,6 +110,7 @@ struct QueueEntry {
   /// run::numerics_variables() of the command that asked for it, none: not recorded.
   std::optional<Environment> variables = {};
   std::vector<Asker> others = {};  ///< the commands that asked for it later and still do
+  bool goes_on = false;  ///< asked for while it was stopping: it waits again when it has stopped
 };
 
 /// Whether the command asks for the run.

@@ -1,5 +1,7 @@
 #include "core/results/tables/budget.h"
 
+#include "core/config/experiment.h"
+#include "core/model/parameters.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/sheet.h"
 #include "tests/core/results/benchmark/maker.h"
@@ -94,6 +96,30 @@ TEST_CASE("FLOPs of a program's own model are not those of the config's", "[repo
   set_parameters(1'000'000, 1'000'000);
   CHECK(row(budget_table(Budget::flops)).is_comparable());
   CHECK(row(within).is_comparable());
+  const auto counted = [&](const std::string& config) {
+    const auto run = std::find_if(
+        runs.begin(), runs.end(), [&](const auto& each) { return each.summary.config == config; });
+    return model::parameter_count(config::experiment_from_json(run->config).model);
+  };
+  const int64_t llama = counted("llama"), canon_a = counted("canon_a");
+  set_parameters(llama + llama / 200, canon_a - canon_a / 200);  // a buffer more or less
+  CHECK(row(budget_table(Budget::flops)).is_comparable());
+  CHECK(row(within).is_comparable());
+  set_parameters(2 * llama, canon_a);  // the baseline's program has another model
+  for (const TableSpec& table : {budget_table(Budget::flops), within}) {
+    const AblationRow beside = row(table);
+    REQUIRE_FALSE(beside.is_comparable());
+    CHECK(contains(beside.violations.front(), "the FLOPs of llama are not known"));
+  }
+  // Programs that count alike, and otherwise than their configs, which differ.
+  for (store::ConfiguredRun& run : runs)
+    if (run.summary.config == "canon_a") run.config["model"]["num_layers"] = 1;
+  set_parameters(1'000'000, 1'000'000);
+  const AblationRow alike = row(budget_table(Budget::flops));
+  REQUIRE_FALSE(alike.is_comparable());
+  CHECK(contains(alike.violations.front(), "its FLOPs are not known"));
+  for (store::ConfiguredRun& run : runs)
+    if (run.summary.config == "canon_a") run.config["model"]["num_layers"] = 2;
   set_parameters(1'000'000, 10'000'000);
   for (const TableSpec& table : {budget_table(Budget::flops), within}) {
     const AblationRow larger = row(table);

@@ -755,6 +755,25 @@ TEST_CASE("a run that stopped at a rung stays queued where more of it was asked 
   }
 }
 
+TEST_CASE("a run that is asked for while it stops waits again after that",
+          "[queue][dispatch][hostile]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry entry = scene.add(1, 4);
+  REQUIRE(scene.started() == Runs{entry.run});
+  scene.run(entry).request_stop(run::StopRequest::after_checkpoint);
+  QueueEntry again = entry;
+  again.group = "later";
+  Queue(scene.path()).ask_for_active(again);
+  const bool stopped_for_all = GENERATE(false, true);
+  if (stopped_for_all) {
+    Queue queue(scene.path());
+    CHECK(cancel_queued(queue, {entry.run}).empty());  // 'forge runs stop'
+  }
+  end(scene.run(entry), "stopped", 1);
+  finish_queued_run(scene.path(), entry.run, false);
+  CHECK(scene.queued(entry) == !stopped_for_all);
+}
+
 TEST_CASE("the environment of another machine is none here", "[queue]") {
   const TemporaryFolder folder;
   const fs::path queue = folder / ".queue";
