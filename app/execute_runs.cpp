@@ -219,8 +219,9 @@ ExecutedRuns follow_and_report(const Context& context,
   const bool some_wait = std::any_of(ended.begin(), ended.end(), [](const EndedRun& end) {
     return end.outcome.ending == Ending::left && !end.run.planned.folder.is_running();
   });
-  // Supervisors of other users may not start them. A keeper ends where it is not needed.
-  if (detach_requested() && some_wait) queue::start_keeper(context.runs_dir(), context.program());
+  // Supervisors of other users may not start them, and others may ask for what this command gave
+  // up. A keeper ends where it is not needed.
+  if (some_wait) queue::start_keeper(context.runs_dir(), context.program());
   return report_ends(ended, source != nullptr);
 }
 

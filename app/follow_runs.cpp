@@ -382,7 +382,7 @@ class RunFollower {
       if (followed->run.made) made.insert(runs.back());
     }
     queue::cancel_queued(*queue, runs, made, queue_.group.name);
-    stop_active();  // those that another process has started meanwhile
+    stop_active(&*queue);  // those that another process has started meanwhile
     // What cannot be withdrawn would be waited for without end.
     for (const auto& followed : followed_) {
       const run::RunFolder& folder = followed->run.planned.folder;
@@ -419,7 +419,10 @@ class RunFollower {
     if (interrupts_.count() <= answered_) return;
     answered_ = interrupts_.count();
     leave_runs(false);
-    stop_active();  // first: the queue may be locked for a while
+    {  // first: the queue may be locked for a while
+      std::optional<queue::Queue> queue = queue::Queue::try_open(runs_dir_, moment_seconds);
+      stop_active(queue ? &*queue : nullptr);
+    }
     begin_to_withdraw();
     constexpr int last = 3;  // one asks to save and stop, and one to stop at once
     if (answered_ >= last) leave_runs(true);
@@ -448,12 +451,17 @@ class RunFollower {
     }
   }
 
-  void stop_active() {
+  /// `queue`: locked by this process; null where another one has it locked.
+  void stop_active(queue::Queue* queue) {
     for (const auto& followed : followed_) {
       if (followed->outcome || followed->stops_asked == answered_) continue;
       if (!followed->run.planned.folder.is_running()) continue;
-      if (queue::is_asked_by_others(
-              runs_dir_, followed->run.planned.record.id, queue_.group.name)) {
+      const std::string& id = followed->run.planned.record.id;
+      const std::string& group = queue_.group.name;
+      // Of two commands that are interrupted at once the second one stops it.
+      const bool is_left_to_others = queue ? queue->leave_to_others(id, group)
+                                           : queue::is_asked_by_others(runs_dir_, id, group);
+      if (is_left_to_others) {
         print_line(*followed, followed->run.label + ": another command asks for it, so it goes on");
         leave(*followed);
         continue;
@@ -506,6 +514,8 @@ class RunFollower {
     }
     if (live_) together_.show(done / double(followed_.size()), join(parts, " · "));
   }
+
+  static constexpr double moment_seconds = 0.2;
 
   const Context& context_;
   const std::filesystem::path runs_dir_;

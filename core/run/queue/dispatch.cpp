@@ -259,13 +259,22 @@ class Dispatcher {
   /// Whether it waits for a process that may give it the limits of its command, which has left a
   /// keeper behind that does.
   bool is_beyond_own_limits(const QueueEntry& entry) {
-    const std::optional<KeptEnvironment> kept = queue_.environment_of(entry);
-    if (!kept || worker::may_start_with(kept->settings, ::getpid())) return false;
+    if (!beyond_own_limits(entry)) return false;
     wait_for(entry,
              "a forge with the limits of its command ('ulimit', 'nice', groups): " +
                  quoted_command("forge runs resume " + shell_quoted(entry.run)) +
                  " starts it with those of the shell");
     return true;
+  }
+
+  /// The environment that this process may not give the run; none where it may.
+  const std::optional<KeptEnvironment>& beyond_own_limits(const QueueEntry& entry) {
+    const std::string askers = entry.group + " " + join(texts_of(entry.others, &Asker::group), " ");
+    const auto [known, is_new] = beyond_.try_emplace(askers);
+    if (is_new) known->second = queue_.environment_of(entry);
+    if (is_new && known->second && worker::may_start_with(known->second->settings, ::getpid()))
+      known->second.reset();
+    return known->second;
   }
 
   /// Takes a run out of the queue that needs nothing more. Also says true where that cannot be
@@ -324,7 +333,13 @@ class Dispatcher {
     std::vector<Lease> leases;
     if (free.size() >= static_cast<size_t>(entry.count))
       leases = try_acquire_all(leases_folder(runs_dir_), free, entry.count, entry.units);
-    // What nobody here starts reserves nothing.
+    // What nobody here starts reserves nothing, but what a keeper of its command is about to start.
+    const std::optional<KeptEnvironment>& beyond = beyond_own_limits(entry);
+    if (beyond && FileLock::is_held(keeper_file(runs_dir_, beyond->settings))) {
+      wait_for_devices(entry);
+      wait_for(entry, "the process that keeps the queue for its command, within seconds");
+      return {};
+    }
     if (leases.empty() && (free.empty() || !is_left_to_others(entry))) wait_for_devices(entry);
     return leases;
   }
@@ -501,6 +516,8 @@ class Dispatcher {
   std::vector<Waiting> waiting_;  ///< in the order of the queue
   /// The first run of each group that waits for another one of it to end.
   std::map<std::string, const QueueEntry*> of_full_groups_;
+  /// By the commands that ask for a run: the environment that this process may not give it.
+  std::map<std::string, std::optional<KeptEnvironment>> beyond_;
   int without_room_ = 0;      ///< runs that wait for room
   bool was_refused_ = false;  ///< a run could not be begun, and may be the next time
   DispatchResult done_;
@@ -576,11 +593,7 @@ std::vector<std::string> cancel_queued(Queue& queue,
   for (const std::string& run : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
     if (!queue.holds(run)) continue;
-    const QueueEntry* const entry = group.empty() ? nullptr : queue.find(run);
-    if (const auto left = entry ? without(*entry, group) : std::nullopt) {
-      if (is_asked_by(*entry, group)) queue.put(*left);
-      continue;
-    }
+    if (!group.empty() && queue.leave_to_others(run, group)) continue;
     if (folder.is_running()) {
       if (const QueueEntry* const active = queue.find(run); active && active->goes_on) {
         QueueEntry stopping = *active;

@@ -114,8 +114,19 @@ std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEnt
   return last;
 }
 
+namespace {
+
+constexpr double silent_seconds = 30;  // supervisors give a sign each five, forge more often
+
+}  // namespace
+
+bool is_silent(const fs::path& runs_dir, const std::string& host) {
+  const std::optional<double> last = time_of(sign_of(runs_dir, host));
+  const std::optional<double> now = give_sign_of_life(runs_dir);
+  return !last || !now || std::abs(*now - *last) >= silent_seconds;
+}
+
 std::string unserved_run(const fs::path& runs_dir) {
-  constexpr double silent_seconds = 30;  // supervisors give a sign each five, forge more often
   const std::string here = run::host_name();
   // One of the future is none: a clock was set back since.
   const double silence = unix_time() - time_of(sign_of(runs_dir, here)).value_or(0);

@@ -36,6 +36,10 @@ void correct_signs(const fs::path& runs_dir, const QueueEntry& entry, double now
 /// the signs cannot be looked at: then nobody knows how long it has been silent.
 std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry);
 
+/// Whether that host has given no sign of life of its own for half a minute: nothing there looks at
+/// the queue.
+bool is_silent(const fs::path& runs_dir, const std::string& host);
+
 /// The next run in this host's part of the queue, where nothing here starts it: no run of the queue
 /// is active, and forge has given no sign of life for a while. "" where there is none.
 std::string unserved_run(const fs::path& runs_dir);

@@ -32,8 +32,7 @@ int start_keeper(const fs::path& runs_dir, const fs::path& program) {
   }
 }
 
-fs::path keeper_file(const fs::path& runs_dir) {
-  worker::ProcessSettings settings = worker::own_settings();
+fs::path keeper_file(const fs::path& runs_dir, worker::ProcessSettings settings) {
   settings.cores.clear();  // any process may have any of them
   settings.umask = 0;
   for (worker::ResourceLimit& limit : settings.limits) limit.soft = 0;
@@ -43,14 +42,18 @@ fs::path keeper_file(const fs::path& runs_dir) {
 
 void keep_queue(const fs::path& runs_dir, const fs::path& program, double interval_seconds) {
   constexpr double patience_seconds = 86400;
+  constexpr int most_refusals = 3;
+  int refusals = 0;
   double failing_since = 0;  // 0: the last look at the queue was one
-  const fs::path file = keeper_file(runs_dir);
+  const fs::path file = keeper_file(runs_dir, worker::own_settings());
   std::optional<FileLock> lock;
   while (true) {
     run::sleep_until_signal(interval_seconds);
     try {
       if (!lock) lock = FileLock::try_acquire(file);
-      if (!lock) return;  // another one keeps it
+      // Another one keeps it, where it was not somebody's look whether it is held.
+      if (!lock && ++refusals == most_refusals) return;
+      if (!lock) continue;
       // Who may read the file could lock it, and would pass for a keeper.
       fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
     } catch (const Error&) {

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "core/worker/process_settings.h"
+
 /// A process that keeps the queue while runs wait and no supervisor of this user's looks after
 /// them: for room on the disk, for a machine that starts nothing, or for another user's run to end.
 /// A supervisor looks after the queue only as long as it lives, and starts only what its user may.
@@ -11,8 +13,9 @@ namespace forge::queue {
 /// where the machine refuses one.
 int start_keeper(const std::filesystem::path& runs_dir, const std::filesystem::path& program);
 
-/// Held by the process that keeps the queue for this user, with limits as this process's own.
-std::filesystem::path keeper_file(const std::filesystem::path& runs_dir);
+/// Held by the process that keeps the queue for this user, with the limits of such settings.
+std::filesystem::path keeper_file(const std::filesystem::path& runs_dir,
+                                  worker::ProcessSettings settings);
 
 /// Dispatches every few seconds until no run waits here that this user would start, or a supervisor
 /// of this user's looks after those that do. Returns at once where another process does so for this

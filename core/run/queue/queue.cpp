@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "core/base/text.h"
 #include "core/base/waiting.h"
 #include "core/run/host.h"
+#include "core/run/queue/hosts.h"
 #include "core/run/queue/owners.h"
 #include "core/run/run_folder.h"
 #include "core/worker/json_fields.h"
@@ -385,9 +387,15 @@ namespace {
 
 /// The entry of a run that waits and is asked for again.
 QueueEntry merged(const QueueEntry& waiting, const QueueEntry& entry, const fs::path& runs_dir) {
-  const bool moves =
-      waiting.host != entry.host && !run::RunFolder(runs_dir / entry.run).is_running();
+  const bool moves = waiting.host != entry.host && is_silent(runs_dir, waiting.host) &&
+                     !run::RunFolder(runs_dir / entry.run).is_running();
   QueueEntry kept = moves ? entry : waiting;
+  if (moves) {  // those who asked for it there still do
+    if (waiting.group != entry.group)
+      kept.others.push_back({waiting.group, waiting.jobs, waiting.fail_fast});
+    for (const Asker& other : waiting.others)
+      if (!is_asked_by(kept, other.group)) kept.others.push_back(other);
+  }
   if (!is_asked_by(kept, entry.group))
     kept.others.push_back({entry.group, entry.jobs, entry.fail_fast});
   kept.priority = entry.priority;
@@ -403,11 +411,15 @@ std::string text_of(const QueueEntry& entry) { return json_text(to_json(entry), 
 
 void Queue::add(const std::vector<QueueEntry>& entries) {
   for (const QueueEntry& entry : entries) require_sound(entry);
+  std::set<std::string> of_others;
+  for (const QueueEntry& entry : entries)
+    if (is_served_by_another_user(entry.run)) of_others.insert(entry.run);
   std::map<std::string, QueueEntry> all;
   for (QueueEntry& entry : entries_) all[entry.run] = std::move(entry);
   std::map<std::string, std::string> files;  // a run may be asked for twice
   for (const QueueEntry& entry : entries) {
     const auto [known, is_new] = all.try_emplace(entry.run, entry);
+    if (!is_new && of_others.count(entry.run) > 0) continue;
     if (!is_new) known->second = merged(known->second, entry, folder_.parent_path());
     files[entry.run] = text_of(known->second);
   }
@@ -443,12 +455,35 @@ void Queue::forget_other_environments() const {
 
 void Queue::ask_for_active(const QueueEntry& entry) {
   const QueueEntry* const found = find(entry.run);
-  if (!found) return;
+  if (!found || is_of_other_user(entries_folder(folder_) / entry.run)) return;
   QueueEntry asked = merged(*found, entry, folder_.parent_path());
   asked.starts = found->starts;
   asked.goes_on = path_exists(run::RunFolder(runs_dir() / entry.run).stop_file());
   keep_own_environment(folder_, entry.group);
   put(asked);
+}
+
+bool Queue::leave_to_others(const std::string& run, const std::string& group) {
+  const QueueEntry* const entry = find(run);
+  const std::optional<QueueEntry> left = entry ? without(*entry, group) : std::nullopt;
+  if (left && is_asked_by(*entry, group)) put(*left);
+  return left.has_value();
+}
+
+bool Queue::is_served_by_another_user(const std::string& run) const {
+  const fs::path file = entries_folder(folder_) / run;
+  struct stat status {};
+  if (!is_of_other_user(file) || ::lstat(file.c_str(), &status) != 0) return false;
+  const std::string keeper =
+      "keeper-" + run::host_name() + "-" + std::to_string(status.st_uid) + "-";
+  for (const fs::path& each : folder_entries(folder_))
+    if (starts_with(each.filename().string(), keeper) && FileLock::is_held(each)) return true;
+  return std::any_of(entries_.begin(), entries_.end(), [&](const QueueEntry& entry) {
+    struct stat process {};
+    const std::string folder = "/proc/" + std::to_string(entry.supervisor);
+    return entry.supervisor > 0 && entry.host == run::host_name() &&
+           ::stat(folder.c_str(), &process) == 0 && process.st_uid == status.st_uid;
+  });
 }
 
 std::optional<KeptEnvironment> Queue::environment_of(const QueueEntry& entry) const {

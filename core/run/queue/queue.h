@@ -164,16 +164,19 @@ class Queue {
   bool may_wait(const std::string& run) const;
   /// An existing entry of the run stays, with the new one's priority, the later step to stop
   /// after, no starts counted, and this command among those that ask for it.
-  /// One of another host is replaced where nobody runs it: the run is asked for here now. Throws
-  /// Error for an entry that nobody could start, such as one without a device.
+  /// One of another host comes to this one where nobody runs it and that host is silent. One of
+  /// another user's stays as it is while a process of theirs serves the queue. Throws Error for an
+  /// entry that nobody could start, such as one without a device.
   void add(const std::vector<QueueEntry>& entries);
   void add(const QueueEntry& entry) { add(std::vector<QueueEntry>{entry}); }
   /// Adds the entry, or writes it anew.
   void put(const QueueEntry& entry);
   void remove(const std::string& run);
   /// Adds a command to those that ask for a run which is active. Without effect where it has no
-  /// entry: nothing that runs could stop it then.
+  /// entry, or one of another user's.
   void ask_for_active(const QueueEntry& entry);
+  /// The command asks for the run no longer, if another one does. Returns whether another one does.
+  bool leave_to_others(const std::string& run, const std::string& group);
   /// The environment of the command that asked for the run here, or of the first one whose settings
   /// this process may give. It is started in that, whoever starts it: another one's might change
   /// what it computes, or how fast. None where none is in this user's cache.
@@ -183,6 +186,8 @@ class Queue {
   struct DelayedStop;
   Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock);
   void forget(const std::string& run);
+  /// Whether the entry is another user's, of whom a process here looks after the queue.
+  bool is_served_by_another_user(const std::string& run) const;
   /// Variables may be secrets: those of a command stay only while it has entries.
   void forget_other_environments() const;
 

@@ -22,7 +22,7 @@ TEST_CASE("a queue that cannot be read for a while is kept", "[run][dispatch][ho
   const std::filesystem::path queue = runs / ".queue";
   make_directories(queue / "lock");  // where a file should be: no dispatch
   auto kept = std::async(std::launch::async, [&] { keep_queue(runs.path(), "/bin/false", soon); });
-  const std::filesystem::path keeper = keeper_file(runs.path());
+  const std::filesystem::path keeper = keeper_file(runs.path(), worker::own_settings());
   while (!FileLock::is_held(keeper)) std::this_thread::yield();
   REQUIRE_THROWS(dispatch(runs.path(), "/bin/false", IfLocked::skip));
   std::filesystem::remove(queue / "lock");
