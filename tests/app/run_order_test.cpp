@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <numeric>
 #include <set>
 
+#include "core/base/random.h"
+#include "core/results/statistics/sample.h"
 #include "core/results/tables/turns.h"
+#include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 
 namespace forge::app {
@@ -90,6 +94,60 @@ TEST_CASE("a rhythm of two turns comes in step with few orders", "[run][order]")
     in_step += tables::would_seem_real(most, int64_t(turns) - most, turns);
   }
   CHECK(in_step < 400 * 20 / 100);
+}
+
+/// What a machine adds to the second run of a turn's two, a rhythm with the turns.
+double rhythm_at(const std::string& rhythm, size_t turn, size_t turns, double phase, double speed) {
+  if (rhythm == "every second turn") return turn % 2 == 0 ? 1 : -1;
+  if (rhythm == "two halves") return turn < turns / 2 ? 1 : -1;
+  if (rhythm == "a wave") return std::sin(2 * M_PI * (speed * double(turn) + phase));
+  return 1;  // a steady drift
+}
+
+TEST_CASE("whatever the machine's rhythm, two equal configs seldom seem to differ in speed",
+          "[run][order][simulation]") {
+  constexpr double noise = 0.3;  // between seeds; the machine adds up to 1
+  const int tables = tables::simulated_tables(400);
+  const std::string rhythm = GENERATE("steady", "every second turn", "two halves", "a wave");
+  const bool is_one_command = GENERATE(true, false);  // or one for each seed
+  const auto turns = GENERATE(size_t{5}, size_t{10}, size_t{20});
+  RandomStream random(tables::simulation_seed(), 1);
+  const auto normal = [&] {
+    return std::sqrt(-2 * std::log(1 - random.uniform())) * std::cos(2 * M_PI * random.uniform());
+  };
+  int differ = 0, not_tested = 0;
+  for (int table = 0; table < tables; ++table) {
+    const std::string study = std::to_string(table);
+    const double phase = random.uniform(), speed = 0.4 + 0.2 * random.uniform();
+    const Turns order = is_one_command ? order_of(turns, 2, study) : Turns();
+    std::vector<double> differences;
+    int64_t first = 0;
+    for (size_t turn = 0; turn < turns; ++turn) {
+      const size_t begins = is_one_command
+                                ? order[turn][0]
+                                : order_of(1, 2, study + "-" + std::to_string(turn))[0][0];
+      first += begins == 0;
+      const double sign = begins == 0 ? 1 : -1;
+      differences.push_back(sign * rhythm_at(rhythm, turn, turns, phase, speed) + noise * normal());
+    }
+    if (tables::would_seem_real(first, int64_t(turns) - first, turns)) {
+      ++not_tested;
+      continue;
+    }
+    double mean = 0, squares = 0;
+    for (const double each : differences) mean += each / double(turns);
+    for (const double each : differences) squares += (each - mean) * (each - mean);
+    const double error = std::sqrt(squares / double(turns - 1) / double(turns));
+    differ += statistics::student_t_two_sided_p(mean / error, double(turns - 1)) <= 0.05;
+  }
+  std::printf("%s, %zu seeds by %s: %.1f %% differ, %.1f %% not tested\n",
+              rhythm.c_str(),
+              turns,
+              is_one_command ? "one command" : "a command each",
+              100.0 * differ / tables,
+              100.0 * not_tested / tables);
+  CHECK(differ <= tables * (turns == 5 ? 15 : 10) / 100);
+  CHECK(not_tested <= (is_one_command ? 0 : tables * 16 / 100));
 }
 
 }  // namespace
