@@ -80,6 +80,11 @@ std::vector<PendingRun> without_refused(const std::vector<PendingRun>& runs) {
     if (const std::optional<Error> problem = refusal(run)) {
       std::cerr << "error: " << run.label << " is not queued: " << problem->message() << "\n"
                 << "hint: " << problem->hint() << "\n";
+    } else if (run.planned.action != run::Action::cached &&
+               !path_exists(run.planned.folder.record_file())) {
+      std::cerr << "error: " << run.label
+                << " is not queued: another command has withdrawn it meanwhile\n"
+                << "hint: the same command queues it\n";
     } else {
       queued.push_back(run);
     }

@@ -141,7 +141,9 @@ PendingRun prepare(const Context& context,
     case run::Action::damaged: break;  // it is reported and not run
     case run::Action::running:
       std::cerr << checked.label << ": already running"
-                << (options.queue.detach ? "" : ", following it (Ctrl-C leaves it running)")
+                << (options.queue.detach
+                        ? ""
+                        : ", following it (Ctrl-C leaves it to other commands that ask for it)")
                 << "\n";
       run.demand = demand_of(checked, options);  // it may be stopped before it is asked for
       break;

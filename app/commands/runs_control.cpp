@@ -364,7 +364,9 @@ int resume(const Context& context, const RunsResumeOptions& options) {
     const std::string reason = resume_problem(context, folder);
     if (reason.empty() && folder.is_running()) {
       std::cerr << tables::printable(folder.id()) << " is running already"
-                << (options.queue.detach ? "" : ", following it (Ctrl-C leaves it running)")
+                << (options.queue.detach
+                        ? ""
+                        : ", following it (Ctrl-C leaves it to other commands that ask for it)")
                 << "\n";
       runs.push_back({folder.id(), "", {record_of(folder), folder, run::Action::running}, {}});
     } else if (reason.empty()) {

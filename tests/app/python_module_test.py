@@ -44,10 +44,10 @@ class Module(unittest.TestCase):
 
     def test_runs_are_made_and_waited_for(self):
         self.assertEqual(self.made.column("status"), ["completed"] * 4)
-        self.assertEqual(self.made.column("seed"), [42, 42, 43, 43])  # there and back
+        self.assertEqual(self.made.column("seed"), [42, 42, 43, 43])  # all configs of each
         self.assertEqual(self.seen[-1], self.made)
         again = forge.run("train_baseline", seeds=[43, 42], threads=1, folder=self.folder)
-        self.assertEqual(again.column("id"), [self.made[3]["id"], self.made[0]["id"]])  # none was repeated
+        self.assertEqual(again.column("id"), [self.made[2]["id"], self.made[0]["id"]])  # none was repeated
         self.assertEqual(again, forge.wait(again, folder=self.folder))
 
     def test_texts_of_overrides_stay_as_they_are(self):
@@ -97,7 +97,7 @@ class Module(unittest.TestCase):
         self.assertEqual(table.rows.column("config"), ["train_baseline", "train_variant"])
         self.assertEqual(table.setup["Seeds"], "42, 43")
         self.assertEqual([row["eval_loss"] for row in table.seeds() if row["config"] == "train_variant"],
-                         [self.made[1]["eval_loss"], self.made[2]["eval_loss"]])
+                         [self.made[1]["eval_loss"], self.made[3]["eval_loss"]])
         self.assertIn("<th>config</th>", table.rows._repr_html_())
         self.assertIn("<td>train_variant</td>", table.seeds()._repr_html_())
 

@@ -872,6 +872,55 @@ TEST_CASE("a table that holds rows out to choose counts a plain one of the confi
   CHECK(factor({{10, true, 0.003, both, 0.003}, low, high}, {grid, plain}) == Approx(attempt));
 }
 
+TEST_CASE("of tables that vary one key each counts by itself, with the values that it lists",
+          "[report][plan]") {
+  TableSpec plain = strict_table();
+  plain.name = "plain";
+  std::vector<TableSpec> tables = {plain};
+  for (const int64_t rows : {4, 5, 6}) {
+    TableSpec table = strict_table();
+    table.name = "of " + std::to_string(rows);
+    table.best_of = BestOfSpec{"optimizer.lr", {0.002}, "validation_loss", Extreme::lowest, rows};
+    tables.push_back(table);
+  }
+  std::map<std::string, std::string> all;
+  for (const TableSpec& table : tables) all[table.name] = recorded_design(table);
+  nlohmann::json current;
+  /// In the order in which they were made: with so many rows held out.
+  const auto tables_counted = [&](const std::vector<int64_t>& sets) {
+    Lab lab;
+    for (size_t day = 0; day < sets.size(); ++day) {
+      for (const char* config : {"llama", "canon_a"}) {
+        for (const int seed : {1, 2, 3}) {
+          MadeRun run = Lab::run(config, 10 + static_cast<int>(day));
+          run.id = join({config, std::to_string(day), std::to_string(seed)}, "-");
+          run.experiment.seed = static_cast<uint64_t>(seed);
+          run.experiment.optimizer.lr = 0.002;
+          if (config[0] == 'c') current = config::to_json(run.experiment);
+          run.planned_config = run::config_key(config::to_json(run.experiment));
+          run.experiment.train.validation_rows = sets[day];
+          run.planned_tables = all;
+          Outcome outcome{3 + 0.01 * seed + 0.02 * static_cast<double>(day)};
+          outcome.validation_loss = 3;
+          make_completed_run(lab.runs, run, outcome);
+        }
+      }
+    }
+    AblationOptions options;
+    options.project_tables = tables;
+    options.current_config = [&](const std::string&, const std::string&, const std::string&) {
+      return current;
+    };
+    const Ablation ablation = build_ablation(tables.back(), lab.read(), options);
+    REQUIRE(ablation.rows[1].runs.size() == 3);
+    return ablation.rows[1].sets.tables;
+  };
+  CHECK(tables_counted({6}).empty());
+  CHECK(tables_counted({5, 6}) == std::set<std::string>{"of 5"});
+  CHECK(tables_counted({4, 5, 6}) == std::set<std::string>{"of 4", "of 5"});
+  CHECK(tables_counted({0, 4, 5, 6}) == std::set<std::string>{"of 4", "of 5", "plain"});
+}
+
 /// Sets of runs by optimizer.eps, under several names. What a run finds depends on eps, the seed
 /// and whether it is the baseline.
 struct Names {
