@@ -120,6 +120,9 @@ ProcessSettings own_settings() {
   own.policy = ::sched_getscheduler(0);
   sched_param param{};
   if (::sched_getparam(0, &param) == 0) own.realtime_priority = param.sched_priority;
+  // Of these a process that is started has the usual one.
+  constexpr int reset_on_fork = 0x40000000, deadline = 6;
+  if ((own.policy & reset_on_fork) != 0 || own.policy == deadline) own.policy = SCHED_OTHER;
   own.cores = own_cores();
   for (const int resource : limited_resources) {
     const rlimit limit = limit_of(0, resource);
