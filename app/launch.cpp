@@ -518,20 +518,26 @@ std::string what_it_computes(const config::ResolvedConfig& resolved) {
   return json_text(parts);
 }
 
-/// Gives the runs of all configs, `most` of each at most, their places in the order of training.
-void give_places(const fs::path& runs_dir,
-                 size_t most,
-                 std::vector<std::vector<CheckedRun>>& of_configs) {
-  std::vector<std::vector<std::string>> keys(most);
-  for (size_t turn = 0; turn < most; ++turn) {
-    for (const std::vector<CheckedRun>& runs : of_configs)
-      keys[turn].push_back(
-          turn < runs.size() ? runs_dir.string() + what_it_computes(runs[turn].resolved) : "");
+/// What each run of all configs computes, by its turn and its config; "" where a config has no run.
+std::vector<std::vector<std::string>> keys_of(
+    const std::vector<std::vector<CheckedRun>>& of_configs) {
+  std::vector<std::vector<std::string>> keys;
+  for (size_t config = 0; config < of_configs.size(); ++config) {
+    const std::vector<CheckedRun>& runs = of_configs[config];
+    if (keys.size() < runs.size())
+      keys.resize(runs.size(), std::vector<std::string>(of_configs.size()));
+    for (size_t turn = 0; turn < runs.size(); ++turn)
+      keys[turn][config] = what_it_computes(runs[turn].resolved);
   }
-  const std::vector<std::vector<size_t>> order = order_of_turns(keys);
+  return keys;
+}
+
+/// Gives the runs their places in the order of training.
+void give_places(const std::vector<std::vector<size_t>>& order_of_turns,
+                 std::vector<std::vector<CheckedRun>>& of_configs) {
   int64_t place = 0;
-  for (size_t turn = 0; turn < most; ++turn) {
-    for (const size_t config : order[turn])
+  for (size_t turn = 0; turn < order_of_turns.size(); ++turn) {
+    for (const size_t config : order_of_turns[turn])
       if (turn < of_configs[config].size()) of_configs[config][turn].place = place++;
   }
 }
@@ -565,18 +571,17 @@ std::vector<CheckedRun> check_configs(const Context& context,
       },
       progress.reporter());
   add_table_plans(configs, of_configs);
-  size_t most = 0;
-  for (const std::vector<CheckedRun>& runs : of_configs) most = std::max(most, runs.size());
-  if (selection.all && most == 0)
+  const std::vector<std::vector<std::string>> keys = keys_of(of_configs);
+  if (selection.all && keys.empty())
     throw Error("project '" + context.project().path + "' has no training config");
-  give_places(context.runs_dir(), most, of_configs);
+  give_places(order_of_turns(keys, context.runs_dir().string()), of_configs);
   std::vector<CheckedRun> runs;
   std::map<std::string, std::string> labels;  // of what they compute
-  for (size_t i = 0; i < most; ++i) {
-    for (std::vector<CheckedRun>& of_config : of_configs) {
-      if (i >= of_config.size()) continue;
-      CheckedRun& run = of_config[i];
-      const auto [same, is_new] = labels.emplace(what_it_computes(run.resolved), run.label);
+  for (size_t turn = 0; turn < keys.size(); ++turn) {
+    for (size_t config = 0; config < of_configs.size(); ++config) {
+      if (turn >= of_configs[config].size()) continue;
+      CheckedRun& run = of_configs[config][turn];
+      const auto [same, is_new] = labels.emplace(keys[turn][config], run.label);
       if (is_new) {
         runs.push_back(std::move(run));
       } else if (same->second != run.label) {

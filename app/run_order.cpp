@@ -65,7 +65,8 @@ Turns there_and_back(Turns turns) {
 
 }  // namespace
 
-std::vector<std::vector<size_t>> order_of_turns(const std::vector<std::vector<std::string>>& keys) {
+std::vector<std::vector<size_t>> order_of_turns(const std::vector<std::vector<std::string>>& keys,
+                                                const std::string& salt) {
   constexpr size_t few = 16;
   constexpr uint64_t most_draws = 1000;
   if (keys.empty()) return {};
@@ -78,7 +79,7 @@ std::vector<std::vector<size_t>> order_of_turns(const std::vector<std::vector<st
   std::vector<std::vector<uint64_t>> numbers;
   for (const std::vector<std::string>& of_turn : keys) {
     std::vector<uint64_t>& of = numbers.emplace_back();
-    for (const std::string& key : of_turn) of.push_back(number_of(key));
+    for (const std::string& key : of_turn) of.push_back(number_of(salt + key));
   }
   if (keys.size() == 1) return drawn(numbers, 0);
   for (uint64_t draw = 0; draw < most_draws; ++draw) {

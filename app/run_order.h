@@ -12,7 +12,9 @@ namespace forge::app {
 /// The order within a turn is drawn anew each time, so that no rhythm of the machine, of its users
 /// or of commands can come in step with it, and no config comes first much oftener than another
 /// one. It is drawn from the keys, which say of what the runs are: the same command gives the same
-/// order. More than a few configs are taken in their own order, there and back.
-std::vector<std::vector<size_t>> order_of_turns(const std::vector<std::vector<std::string>>& keys);
+/// order. More than a few configs keep their own order, there and back. `salt`: the same keys with
+/// another one give another order.
+std::vector<std::vector<size_t>> order_of_turns(const std::vector<std::vector<std::string>>& keys,
+                                                const std::string& salt);
 
 }  // namespace forge::app

@@ -35,14 +35,13 @@ constexpr int limited_resources[] = {RLIMIT_AS,
                                      RLIMIT_SIGPENDING,
                                      RLIMIT_STACK};
 
-/// A number of /proc/PID/status; none where the file does not say.
-std::optional<uint64_t> status_number(pid_t pid, const std::string& name, int base) {
+/// What /proc/PID/status has behind a name; "" where it does not say.
+std::string status_line(pid_t pid, const std::string& name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(file, line);) {
-    if (line.compare(0, name.size() + 1, name + ":") != 0) continue;
-    return std::strtoull(line.c_str() + name.size() + 1, nullptr, base);
+    if (line.compare(0, name.size() + 1, name + ":") == 0) return line.substr(name.size() + 1);
   }
-  return std::nullopt;
+  return "";
 }
 
 /// Whether this process is in the machine's own user namespace. In another one, as of a container
@@ -56,7 +55,7 @@ bool is_in_first_user_namespace() {
 
 bool has_capability(pid_t pid, int capability) {
   return is_in_first_user_namespace() &&
-         (status_number(pid, "CapEff", 16).value_or(0) >> capability & 1) != 0;
+         (std::strtoull(status_line(pid, "CapEff").c_str(), nullptr, 16) >> capability & 1) != 0;
 }
 
 rlimit limit_of(pid_t pid, int resource) {
@@ -74,28 +73,15 @@ std::vector<int> own_cores() {
   return cores;
 }
 
-std::vector<gid_t> own_groups() {
-  std::vector<gid_t> groups(static_cast<size_t>(std::max(0, ::getgroups(0, nullptr))));
-  groups.resize(static_cast<size_t>(
-      std::max(0, ::getgroups(static_cast<int>(groups.size()), groups.data()))));
-  groups.push_back(::getegid());
-  std::sort(groups.begin(), groups.end());
-  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-  return groups;
-}
-
 /// In order; of a process that is gone none.
 std::vector<gid_t> groups_of(pid_t pid) {
-  if (pid == ::getpid()) return own_groups();
   std::vector<gid_t> groups;
-  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(file, line);) {
-    const bool is_list = line.compare(0, 7, "Groups:") == 0;
-    if (!is_list && line.compare(0, 4, "Gid:") != 0) continue;
-    std::istringstream numbers(line.substr(line.find(':') + 1));
+  for (const char* const name : {"Gid", "Groups"}) {
+    std::istringstream numbers(status_line(pid, name));
     for (gid_t group = 0; numbers >> group;) groups.push_back(group);
   }
   std::sort(groups.begin(), groups.end());
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
   return groups;
 }
 
@@ -115,7 +101,8 @@ bool operator==(const ProcessSettings& left, const ProcessSettings& right) {
 
 ProcessSettings own_settings() {
   ProcessSettings own;
-  own.umask = static_cast<mode_t>(status_number(::getpid(), "Umask", 8).value_or(022));
+  const std::string umask = status_line(::getpid(), "Umask");
+  if (!umask.empty()) own.umask = static_cast<mode_t>(std::strtoul(umask.c_str(), nullptr, 8));
   own.nice = ::getpriority(PRIO_PROCESS, 0);
   own.policy = ::sched_getscheduler(0);
   sched_param param{};
@@ -128,7 +115,7 @@ ProcessSettings own_settings() {
     const rlimit limit = limit_of(0, resource);
     own.limits.push_back({resource, limit.rlim_cur, limit.rlim_max});
   }
-  own.groups = own_groups();
+  own.groups = groups_of(::getpid());
   std::error_code gone;
   own.folder = std::filesystem::current_path(gone);
   return own;

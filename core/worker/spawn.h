@@ -29,7 +29,7 @@ struct SpawnOptions {
   std::array<int, 3> streams = {};       ///< descriptors of stdin, stdout and stderr
   std::vector<int> inherited;            ///< descriptors that it has from `inherited_descriptor` on
   Lifetime lifetime = Lifetime::of_starter;
-  /// Other than the folder; none: those of the starter, whose signals alone are at their defaults.
+  /// Its limits, priority, cores and umask; none: the starter's. The folder is working_folder.
   std::optional<ProcessSettings> settings = {};
 };
 

@@ -239,6 +239,10 @@ bool starts_before(const QueueEntry& left, const QueueEntry& right) {
 
 fs::path entries_folder(const fs::path& folder) { return folder / "entries"; }
 
+QueueEntry read_entry(const fs::path& file) {
+  return entry_from_json(worker::object_from_line(read_file_within(file, max_json_file_bytes)));
+}
+
 }  // namespace
 
 fs::path queue_folder(const fs::path& runs_dir) { return runs_dir / ".queue"; }
@@ -302,8 +306,7 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir, std::vector<std::
     const std::string name = file.filename().string();
     if (is_aside_name(name)) continue;
     try {
-      QueueEntry entry =
-          entry_from_json(worker::object_from_line(read_file_within(file, max_json_file_bytes)));
+      QueueEntry entry = read_entry(file);
       if (entry.run != name) throw Error("it is of run '" + entry.run + "'");
       entries.push_back(std::move(entry));
     } catch (const Error& problem) {
@@ -326,7 +329,7 @@ bool is_queued(const fs::path& runs_dir, const std::string& run) {
   if (!path_exists(file)) return false;
   if (is_closed(file, R_OK)) return true;
   try {
-    entry_from_json(worker::object_from_line(read_file_within(file, max_json_file_bytes)));
+    read_entry(file);
     return true;
   } catch (const Error&) {
     return false;  // started by nobody, as read_entries leaves it out
@@ -338,10 +341,7 @@ bool is_asked_by_others(const fs::path& runs_dir,
                         const std::string& group) {
   const fs::path file = entries_folder(queue_folder(runs_dir)) / run;
   try {
-    return without(entry_from_json(
-                       worker::object_from_line(read_file_within(file, max_json_file_bytes))),
-                   group)
-        .has_value();
+    return without(read_entry(file), group).has_value();
   } catch (const Error&) {
     return false;  // it has ended, or nobody else can have it started
   }
