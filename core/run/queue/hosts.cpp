@@ -25,6 +25,11 @@ fs::path sign_of(const fs::path& runs_dir, const std::string& host) {
   return runs_dir / ".queue" / "hosts" / host;
 }
 
+/// Of a user's forge on a host.
+fs::path sign_of(const fs::path& runs_dir, const std::string& host, uid_t user) {
+  return sign_of(runs_dir, std::to_string(user) + "@" + host);
+}
+
 std::optional<double> time_of(const fs::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return std::nullopt;
@@ -73,16 +78,30 @@ void forget_silent_hosts(const fs::path& folder, double now) {
 
 }  // namespace
 
+namespace {
+
+/// Sets the file's time to this moment. Returns it; none where this user may not.
+std::optional<double> touch(const fs::path& file) {
+  try {
+    const FileDescriptor made = open_own_file(file, O_WRONLY | O_CREAT);
+    if (::futimens(made.get(), nullptr) != 0) return std::nullopt;
+    return time_of(file);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
   const fs::path signs = fs::path(".queue") / "hosts";
   try {
     make_own_folders(runs_dir, signs);
     const PinnedFolder folder(runs_dir, signs);
-    const fs::path file = folder.path() / run::host_name();
-    const bool is_new = !path_exists(file);
-    const FileDescriptor made = open_own_file(file, O_WRONLY | O_CREAT);
-    if (::futimens(made.get(), nullptr) != 0) return std::nullopt;
-    const std::optional<double> now = time_of(file);
+    const std::string host = run::host_name();
+    const bool is_new = !path_exists(folder.path() / host);
+    touch(folder.path() / (std::to_string(::geteuid()) + "@" + host));
+    const std::optional<double> now = touch(folder.path() / host);
     if (is_new && now) forget_silent_hosts(folder.path(), *now);
     return now;
   } catch (const Error&) {
@@ -118,12 +137,19 @@ namespace {
 
 constexpr double silent_seconds = 30;  // supervisors give a sign each five, forge more often
 
+bool is_silent_since(const fs::path& runs_dir, std::optional<double> last_sign) {
+  const std::optional<double> now = give_sign_of_life(runs_dir);
+  return !last_sign || !now || std::abs(*now - *last_sign) >= silent_seconds;
+}
+
 }  // namespace
 
 bool is_silent(const fs::path& runs_dir, const std::string& host) {
-  const std::optional<double> last = time_of(sign_of(runs_dir, host));
-  const std::optional<double> now = give_sign_of_life(runs_dir);
-  return !last || !now || std::abs(*now - *last) >= silent_seconds;
+  return is_silent_since(runs_dir, time_of(sign_of(runs_dir, host)));
+}
+
+bool is_silent(const fs::path& runs_dir, const std::string& host, uid_t user) {
+  return is_silent_since(runs_dir, time_of(sign_of(runs_dir, host, user)));
 }
 
 std::string unserved_run(const fs::path& runs_dir) {

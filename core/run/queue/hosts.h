@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -23,9 +25,9 @@ namespace forge::queue {
 
 constexpr double gone_after_seconds = 300;
 
-/// Gives this host's sign of life. A new host removes those of hosts that have been silent for
-/// months: containers come under a new name each time. Returns its time, in seconds since 1970 by
-/// the file system's clock; none where it cannot be written.
+/// Gives this host's sign of life, and this user's on it. A new host removes those of hosts that
+/// have been silent for months: containers come under a new name each time. Returns its time, in
+/// seconds since 1970 by the file system's clock; none where it cannot be written.
 std::optional<double> give_sign_of_life(const fs::path& runs_dir);
 
 /// Sets signs of life of the entry's host that lie behind `now`, as after a clock was set back, to
@@ -39,6 +41,10 @@ std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEnt
 /// Whether that host has given no sign of life of its own for half a minute: nothing there looks at
 /// the queue.
 bool is_silent(const fs::path& runs_dir, const std::string& host);
+
+/// Whether forge has given no sign of life for half a minute there as that user: no process of
+/// theirs looks at the queue. Their processes and locks may be hidden from this user.
+bool is_silent(const fs::path& runs_dir, const std::string& host, uid_t user);
 
 /// The next run in this host's part of the queue, where nothing here starts it: no run of the queue
 /// is active, and forge has given no sign of life for a while. "" where there is none.

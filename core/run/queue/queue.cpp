@@ -473,16 +473,18 @@ bool Queue::leave_to_others(const std::string& run, const std::string& group) {
 bool Queue::is_served_by_another_user(const std::string& run) const {
   const fs::path file = entries_folder(folder_) / run;
   struct stat status {};
-  if (!is_of_other_user(file) || ::lstat(file.c_str(), &status) != 0) return false;
-  const std::string keeper =
-      "keeper-" + run::host_name() + "-" + std::to_string(status.st_uid) + "-";
-  for (const fs::path& each : folder_entries(folder_))
-    if (starts_with(each.filename().string(), keeper) && FileLock::is_held(each)) return true;
-  return std::any_of(entries_.begin(), entries_.end(), [&](const QueueEntry& entry) {
-    struct stat process {};
-    const std::string folder = "/proc/" + std::to_string(entry.supervisor);
-    return entry.supervisor > 0 && entry.host == run::host_name() &&
-           ::stat(folder.c_str(), &process) == 0 && process.st_uid == status.st_uid;
+  const QueueEntry* const entry = find(run);
+  if (!entry || !is_of_other_user(file) || ::lstat(file.c_str(), &status) != 0) return false;
+  if (!is_silent(runs_dir(), entry->host, status.st_uid)) return true;
+  // It would stay there, where this user may have no process to start it.
+  if (entry->host != run::host_name() && !is_silent(runs_dir(), entry->host)) return true;
+  // One that is suspended gives no sign, and goes on when it is continued.
+  return std::any_of(entries_.begin(), entries_.end(), [&](const QueueEntry& other) {
+    struct stat owned {};
+    const fs::path path = entries_folder(folder_) / other.run;
+    return !other.device.empty() && other.host == entry->host &&
+           ::lstat(path.c_str(), &owned) == 0 && owned.st_uid == status.st_uid &&
+           run::RunFolder(runs_dir() / other.run).is_running();
   });
 }
 

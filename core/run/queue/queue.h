@@ -139,7 +139,7 @@ fs::path lock_file(const fs::path& runs_dir);
 ///     .queue/entries/<run>  a QueueEntry, until the run has ended. The user who owns the file has
 ///                           queued the run, and their processes alone start it: owners.h
 ///     .queue/leases/<host>/<device>
-///     .queue/hosts/<host>   its last sign of life: hosts.h
+///     .queue/hosts/<host>, <user>@<host>  their last sign of life: hosts.h
 ///     .queue/keeper-<host>-<user>-<limits>  held by the process that keeps the queue: keeper.h
 ///
 /// While this object lives, nobody else can change the queue. Ctrl-Z waits that long: everybody
@@ -186,7 +186,8 @@ class Queue {
   struct DelayedStop;
   Queue(const fs::path& runs_dir, std::unique_ptr<DelayedStop> delayed_stop, FileLock lock);
   void forget(const std::string& run);
-  /// Whether the entry is another user's, of whom a process here looks after the queue.
+  /// Whether the entry is another user's, of whom a process on its host looks after the queue, or
+  /// waits on a host that others serve.
   bool is_served_by_another_user(const std::string& run) const;
   /// Variables may be secrets: those of a command stay only while it has entries.
   void forget_other_environments() const;

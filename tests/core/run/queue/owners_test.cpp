@@ -15,6 +15,7 @@
 namespace forge::queue {
 namespace {
 
+using tests::as_other_user;
 using tests::contains;
 using tests::until;
 using tests::words_of_other_user;
@@ -178,6 +179,44 @@ TEST_CASE("a run that waits behind another user's needs a keeper, and behind one
     return std::string(done.needs_keeper ? "keeper" : "none");
   });
   CHECK(said == (is_own ? "none" : "keeper"));
+}
+
+TEST_CASE("a run becomes theirs who ask for it only where nobody serves the queue for its owner",
+          "[queue][owners][hosts]") {
+  if (::geteuid() != 0) return;  // only root can be two users
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1);
+  const bool is_here = GENERATE(true, false);
+  entry.host = is_here ? run::host_name() : "another";
+  scene.put(entry);
+  const fs::path hosts = scene.path() / ".queue" / "hosts";
+  fs::create_directories(hosts);
+  const fs::path owners_sign = hosts / ("0@" + entry.host), hosts_sign = hosts / entry.host;
+  for (const fs::path& sign : {owners_sign, hosts_sign}) write_file_atomic(sign, "");
+  share(scene);
+  const fs::path file = scene.path() / ".queue" / "entries" / entry.run;
+  const auto ask_as_other = [&] {
+    as_other_user([&] {
+      QueueEntry theirs = entry;
+      theirs.host = run::host_name();
+      theirs.group = "theirs";
+      Queue(scene.path()).add(theirs);
+    });
+  };
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::minutes(1);
+  ask_as_other();
+  CHECK_FALSE(is_of_other_user(file));  // the owner's processes need not be seen
+
+  fs::last_write_time(owners_sign, long_ago);
+  ask_as_other();
+  CHECK(is_of_other_user(file) == is_here);  // others serve the other host, and would not start it
+  CHECK(Queue(scene.path()).find(entry.run)->host == entry.host);
+  if (is_here) return;
+
+  fs::last_write_time(hosts_sign, long_ago);
+  ask_as_other();
+  CHECK(is_of_other_user(file));
+  CHECK(Queue(scene.path()).find(entry.run)->host == run::host_name());
 }
 
 TEST_CASE("another user cannot withdraw a run of which nobody knows whether it runs",
