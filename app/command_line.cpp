@@ -320,6 +320,7 @@ void add_allow_command_option(const Command& command) {
 void add_output_options(const Command& command, OutputOptions& options) {
   command.add_option(
       "-o,--output <FILE>", options.file, "File to write [default: standard output]");
+  command.add_flag("--force", options.force, "Replace the file of -o");
   add_json_option(command, options.json);
 }
 

@@ -41,7 +41,8 @@ class TensorBoardSink : public MetricSink {
 
  private:
   void begin(const tables::MetricPoint& first) {
-    make_directories(folder_);
+    make_directories(folder_.parent_path());
+    make_own_folders(folder_.parent_path(), folder_.filename());
     const fs::path path = folder_ / tables::tensorboard_file_name(first);
     write_file_atomic(path, "");
     file_.emplace(path);

@@ -18,6 +18,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
+#include "core/manage/written_files.h"
 
 namespace forge::app {
 
@@ -103,6 +104,7 @@ int write_output(const std::string& text, const OutputOptions& options) {
     std::cout << text;
     return 0;
   }
+  if (!options.force) manage::require_new(options.file, "name another file, or give --force");
   write_output_file(options.file, text);
   std::cout << "Wrote output to " << options.file << "\n";
   return 0;

@@ -70,7 +70,8 @@ const std::string& lost_output_is_shown_by();
 
 /// Where a command that prints a text writes it.
 struct OutputOptions {
-  std::string file;  ///< -o, "": standard output
+  std::string file;    ///< -o, "": standard output
+  bool force = false;  ///< replace a file
   bool json = false;
 };
 

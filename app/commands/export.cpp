@@ -257,7 +257,8 @@ fs::path write_event_file(const run::RunFolder& run_folder,
   for_each_metric(run_folder, written, [&](const auto& run, const tables::MetricPoint& metric) {
     if (!file) {
       const fs::path folder = output / run.run_id;
-      make_directories(folder);
+      make_directories(output);
+      make_own_folders(output, folder.filename());
       path = folder / tables::tensorboard_file_name(metric);
       file.emplace(path, false);
       text.add(tables::tensorboard_beginning(metric));

@@ -572,9 +572,16 @@ OutputFile::OutputFile(fs::path path, bool follows_links) : path_(std::move(path
   const fs::path& opened = is_replaced ? aside_ : path_;
   // A link that waits there would lead to another file; so would a second name of one.
   if (is_replaced) ::unlink(aside_.c_str());
-  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (is_replaced ? O_EXCL : O_TRUNC);
+  // Without O_NONBLOCK the opening of a pipe waits for its reader.
+  const int flags =
+      O_WRONLY | O_CREAT | O_CLOEXEC | (is_replaced ? O_EXCL : O_TRUNC | O_NONBLOCK | O_NOCTTY);
   file_ = FileDescriptor(::open(opened.c_str(), flags, 0666));
+  if (!file_ && errno == ENXIO)
+    throw Error("cannot write '" + path_.string() + "': it is a pipe that nobody reads",
+                "begin to read it first, or name another file",
+                ExitCode::failed);
   if (!file_) throw system_error("write '" + path_.string() + "'", errno);
+  ::fcntl(file_.get(), F_SETFL, O_WRONLY);
 }
 
 OutputFile::~OutputFile() {

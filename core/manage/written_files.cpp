@@ -91,11 +91,15 @@ bool is_as_written(const fs::path& file) {
   return ends.find(own_hash_name) != std::string::npos && has_own_hash(read_file(file));
 }
 
-void require_replaceable(const fs::path& file, const std::string& how) {
+namespace {
+
+/// Throws Error where a link stands in the place of a file that holds nothing: a folder may bring
+/// it with it, and it leads to any file of this user's. Returns whether there is a file that holds
+/// something.
+bool would_be_lost(const fs::path& file, const std::string& how) {
   const std::string path = file.string();
-  if (starts_with(path, "/dev/") || starts_with(path, "/proc/")) return;
+  if (starts_with(path, "/dev/") || starts_with(path, "/proc/")) return false;
   std::error_code unknown;
-  // A folder may bring a link with it, to any file of this user's.
   const bool is_missing = !path_exists(file);
   const bool is_empty = !is_missing && fs::file_size(file, unknown) == 0 && !unknown;
   if (fs::is_symlink(file, unknown) && (is_missing || is_empty))
@@ -104,10 +108,24 @@ void require_replaceable(const fs::path& file, const std::string& how) {
                     ": nothing is written to it",
                 "remove the link, or " + how,
                 ExitCode::usage);
-  if (!is_file(file) || is_as_written(file)) return;
-  throw Error("'" + path + "' was not written by forge, or was edited since: it is not replaced",
-              how,
-              ExitCode::usage);
+  return is_file(file);
+}
+
+}  // namespace
+
+void require_replaceable(const fs::path& file, const std::string& how) {
+  if (!would_be_lost(file, how) || is_as_written(file)) return;
+  throw Error(
+      "'" + file.string() + "' was not written by forge, or was edited since: it is not replaced",
+      how,
+      ExitCode::usage);
+}
+
+void require_new(const fs::path& file, const std::string& how) {
+  if (!would_be_lost(file, how)) return;
+  std::error_code unknown;
+  if (fs::file_size(file, unknown) == 0 && is_as_written(file)) return;
+  throw Error("'" + file.string() + "' exists already: it is not replaced", how, ExitCode::usage);
 }
 
 }  // namespace forge::manage

@@ -18,4 +18,7 @@ bool is_as_written(const std::filesystem::path& file);
 /// with `how` as the hint. Devices and pipes are written to and never replaced.
 void require_replaceable(const std::filesystem::path& file, const std::string& how);
 
+/// The same for a text that has no mark of forge's: a file that holds something is never replaced.
+void require_new(const std::filesystem::path& file, const std::string& how);
+
 }  // namespace forge::manage

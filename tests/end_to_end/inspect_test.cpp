@@ -107,6 +107,31 @@ TEST_CASE("a tree is listed from within and a broken config keeps its reason to 
   REQUIRE(contains(all.out + all.err, "bad.yaml:1"));
 }
 
+TEST_CASE("what is printed into a file replaces none and follows no link", "[hostile]") {
+  const Tree tree;
+  const std::filesystem::path folder = tree.forge.folder().path();
+  const auto mine = folder / "mine", link = folder / "link", dangling = folder / "dangling";
+  write_file_atomic(mine, "my thesis");
+  std::filesystem::create_symlink(mine, link);
+  std::filesystem::create_symlink(folder / "none", dangling);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"pp", "first"}, {"index"}, {"targets", "first"}, {"tlist"}}) {
+    CAPTURE(command.front());
+    for (const auto& file : {mine, link, dangling}) {
+      std::vector<std::string> words = command;
+      words.insert(words.end(), {"-o", file.string()});
+      const Outcome refused = tree.forge.call(words);
+      CHECK(refused.exit_code == 2);
+      CHECK(contains(refused.err, "--force"));
+    }
+    CHECK(read_file(mine) == "my thesis");
+    CHECK_FALSE(std::filesystem::exists(folder / "none"));
+  }
+  REQUIRE(tree.text({"pp", "first", "-o", mine.string(), "--force"}) ==
+          "Wrote output to " + mine.string() + "\n");
+  CHECK(read_file(mine) == tree.text({"pp", "first"}));
+}
+
 TEST_CASE("a config is rendered by name and by beginning and with its arguments") {
   const Tree tree;
   const std::string rendered = tree.text({"pp", "first"});

@@ -90,6 +90,24 @@ TEST_CASE("an event file that followed a run is the one that is written afterwar
       forge.call({"export", "--format", "tensorboard", "-p", "canon", "-o", followed, "--follow"})
           .exit_code == 0);
   REQUIRE(read_file(only_file_below(followed)) == bytes);
+
+  // A stranger's folder has a link in the place of the run's.
+  const std::filesystem::path run = only_file_below(written).parent_path().filename();
+  for (const char* more : {"", "--follow"}) {
+    CAPTURE(more);
+    const std::filesystem::path victim = forge.folder() / "victim";
+    const std::filesystem::path strange = forge.folder() / ("strange" + std::string(more));
+    for (const auto& made : {victim, strange}) std::filesystem::create_directories(made);
+    std::filesystem::create_symlink(victim, strange / run);
+    std::vector<std::string> command = {
+        "export", "--format", "tensorboard", "-p", "canon", "-o", strange.string()};
+    if (*more) command.push_back(more);
+    const Outcome linked = forge.call(command);
+    CHECK(linked.exit_code == 1);
+    INFO(linked.err);
+    CHECK(contains(linked.err, "a symbolic link"));
+    CHECK(std::filesystem::is_empty(victim));
+  }
 }
 
 TEST_CASE("W&B's client meets no repository and no settings of a stranger", "[hostile]") {

@@ -324,12 +324,22 @@ TEST_CASE("a pipe takes the text and stays a pipe", "[fs]") {
   const tests::TemporaryFolder folder;
   const fs::path path = folder / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  std::string received;
-  std::thread reader([&] { std::ifstream(path) >> received; });
+  const FileDescriptor reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  REQUIRE(reader);
   write_output_file(path, "text");
-  reader.join();
-  REQUIRE(received == "text");
+  char received[5] = {};
+  REQUIRE(::read(reader.get(), received, sizeof received) == 4);
+  REQUIRE(std::string(received) == "text");
   REQUIRE(fs::is_fifo(path));
+}
+
+TEST_CASE("nobody waits for the reader of a pipe that has none", "[fs][hostile]") {
+  const tests::TemporaryFolder folder;
+  const fs::path path = folder / "RESULTS.md";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(tests::contains(tests::error_of([&] { write_output_file(path, "text"); }),
+                        "it is a pipe that nobody reads"));
+  CHECK(fs::is_fifo(path));
 }
 
 TEST_CASE("a device is not replaced", "[fs]") {

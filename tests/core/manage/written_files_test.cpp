@@ -96,6 +96,23 @@ TEST_CASE("what people wrote or edited is not replaced") {
   CHECK_NOTHROW(manage::require_replaceable("/dev/null", ""));
 }
 
+TEST_CASE("a text without a mark replaces nothing that holds something", "[manage][hostile]") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& name) {
+    return error_of([&] { manage::require_new(folder / name, "give --force"); });
+  };
+  const auto file = folder.write("mine", with_own_hash("# " + own_hash_mark() + "\n"));
+  CHECK(contains(refused("mine"), "exists already: it is not replaced"));
+  std::filesystem::create_symlink(file, folder / "link");
+  CHECK(contains(refused("link"), "exists already: it is not replaced"));
+  std::filesystem::create_symlink(folder / "none", folder / "dangling");
+  CHECK(contains(refused("dangling"), "is a link to a file that is not there"));
+  folder.write("empty", "");
+  CHECK(refused("empty").empty());
+  CHECK(refused("none").empty());
+  CHECK_NOTHROW(manage::require_new("/dev/stdout", ""));
+}
+
 TEST_CASE("an empty file of a run is the run's", "[manage]") {
   const tests::TemporaryFolder folder;
   const fs::path file = folder.write("supervisor.log", "");
