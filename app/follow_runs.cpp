@@ -25,6 +25,7 @@
 #include "core/run/input_files.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/owners.h"
+#include "core/run/queue/place.h"
 #include "core/run/start.h"
 #include "core/run/supervisor.h"
 #include "core/worker/messages.h"
@@ -593,6 +594,7 @@ std::set<std::string> enqueue(const Context& context,
     entry.fail_fast = options.fail_fast;
     entry.stop_after = run.stop_after;
     entry.variables = run::numerics_variables();
+    entry.place = queue::own_place();
   }
   std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
   if (!queue || interrupts.count() > 0) return {};

@@ -19,6 +19,7 @@
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/keeper.h"
 #include "core/run/queue/owners.h"
+#include "core/run/queue/place.h"
 #include "core/run/request.h"
 #include "core/run/start.h"
 
@@ -143,12 +144,14 @@ class Dispatcher {
 
  private:
   /// Whether runs wait that this process would start, and no supervisor of this user's here does so
-  /// when it ends. Another user's may not be allowed to, nor one with other limits.
+  /// when it ends. Another user's may not be allowed to, nor one with other limits or another
+  /// cache.
   bool needs_keeper() {
     const worker::ProcessSettings own = worker::own_settings();
     const bool is_looked_after =
         std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& entry) {
           return entry.host == host_ && is_of_this_user(entry.supervisor) &&
+                 place_of(entry.supervisor) == place_ &&
                  worker::may_start_with(own, entry.supervisor);
         });
     if (is_looked_after) return false;
@@ -323,6 +326,21 @@ class Dispatcher {
     start(entry, folder, leases);
   }
 
+  /// Whether a process that has the limits of its command, or works where it did, starts it.
+  bool is_left_to_keeper(const QueueEntry& entry) {
+    const std::optional<KeptEnvironment>& beyond = beyond_own_limits(entry);
+    if (beyond && FileLock::is_held(keeper_file(runs_dir_, entry.place, beyond->settings)))
+      return true;
+    if (entry.place.empty() || entry.place == place_) return false;
+    const auto [known, is_new] = is_served_.try_emplace(entry.place);
+    if (is_new)
+      known->second = is_kept(runs_dir_, entry.place) ||
+                      std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& other) {
+                        return other.host == host_ && place_of(other.supervisor) == entry.place;
+                      });
+    return known->second;
+  }
+
   /// Leases of the first devices with room. If too few have room, all are reserved for this run:
   /// runs behind it in the queue may not overtake it there, or a large run would never start.
   std::vector<Lease> leases_for(const QueueEntry& entry) {
@@ -334,8 +352,7 @@ class Dispatcher {
     if (free.size() >= static_cast<size_t>(entry.count))
       leases = try_acquire_all(leases_folder(runs_dir_), free, entry.count, entry.units);
     // What nobody here starts reserves nothing, but what a keeper of its command is about to start.
-    const std::optional<KeptEnvironment>& beyond = beyond_own_limits(entry);
-    if (beyond && FileLock::is_held(keeper_file(runs_dir_, beyond->settings))) {
+    if (is_left_to_keeper(entry)) {
       wait_for_devices(entry);
       wait_for(entry, "the process that keeps the queue for its command, within seconds");
       return {};
@@ -510,6 +527,7 @@ class Dispatcher {
   const std::set<std::string>& impatient_;
   Queue queue_;
   const std::string host_;
+  const std::string place_ = own_place();
   const std::optional<double> sign_of_life_;
   std::vector<QueueEntry> running_;
   std::map<std::string, int> running_of_group_;
@@ -518,6 +536,8 @@ class Dispatcher {
   std::map<std::string, const QueueEntry*> of_full_groups_;
   /// By the commands that ask for a run: the environment that this process may not give it.
   std::map<std::string, std::optional<KeptEnvironment>> beyond_;
+  /// By the places of commands: whether a process there looks after the queue.
+  std::map<std::string, bool> is_served_;
   int without_room_ = 0;      ///< runs that wait for room
   bool was_refused_ = false;  ///< a run could not be begun, and may be the next time
   DispatchResult done_;

@@ -9,9 +9,12 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/queue/place.h"
 #include "core/run/supervisor.h"
 #include "core/worker/spawn.h"
 
@@ -32,12 +35,30 @@ int start_keeper(const fs::path& runs_dir, const fs::path& program) {
   }
 }
 
-fs::path keeper_file(const fs::path& runs_dir, worker::ProcessSettings settings) {
+namespace {
+
+/// How the names of such files begin.
+std::string keepers_in(const std::string& place) {
+  return "keeper-" + run::host_name() + "-" + std::to_string(::geteuid()) + "-" + place + "-";
+}
+
+}  // namespace
+
+fs::path keeper_file(const fs::path& runs_dir,
+                     const std::string& place,
+                     worker::ProcessSettings settings) {
   settings.cores.clear();  // any process may have any of them
   settings.umask = 0;
   for (worker::ResourceLimit& limit : settings.limits) limit.soft = 0;
-  const std::string name = "keeper-" + run::host_name() + "-" + std::to_string(::geteuid()) + "-";
-  return runs_dir / ".queue" / (name + hash_hex(worker::to_text(settings)).substr(0, 8));
+  const std::string limits = hash_hex(worker::to_text(settings)).substr(0, 8);
+  return runs_dir / ".queue" / (keepers_in(place) + limits);
+}
+
+bool is_kept(const fs::path& runs_dir, const std::string& place) {
+  const std::string begin = keepers_in(place);
+  for (const fs::path& file : folder_entries(runs_dir / ".queue"))
+    if (starts_with(file.filename().string(), begin) && FileLock::is_held(file)) return true;
+  return false;
 }
 
 void keep_queue(const fs::path& runs_dir, const fs::path& program, double interval_seconds) {
@@ -45,7 +66,7 @@ void keep_queue(const fs::path& runs_dir, const fs::path& program, double interv
   constexpr int most_refusals = 3;
   int refusals = 0;
   double failing_since = 0;  // 0: the last look at the queue was one
-  const fs::path file = keeper_file(runs_dir, worker::own_settings());
+  const fs::path file = keeper_file(runs_dir, own_place(), worker::own_settings());
   std::optional<FileLock> lock;
   while (true) {
     run::sleep_until_signal(interval_seconds);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "core/worker/process_settings.h"
 
@@ -13,14 +14,19 @@ namespace forge::queue {
 /// where the machine refuses one.
 int start_keeper(const std::filesystem::path& runs_dir, const std::filesystem::path& program);
 
-/// Held by the process that keeps the queue for this user, with the limits of such settings.
+/// Held by the process that keeps the queue for this user in a place (place.h), with the limits of
+/// such settings.
 std::filesystem::path keeper_file(const std::filesystem::path& runs_dir,
+                                  const std::string& place,
                                   worker::ProcessSettings settings);
+
+/// Whether a process keeps the queue for this user in that place, with whatever limits.
+bool is_kept(const std::filesystem::path& runs_dir, const std::string& place);
 
 /// Dispatches every few seconds until no run waits here that this user would start, or a supervisor
 /// of this user's looks after those that do. Returns at once where another process does so for this
-/// user, with the same limits. Where the queue cannot be read it goes on for a day. Throws Error
-/// then, and where the runs folder is gone.
+/// user, in the same place with the same limits. Where the queue cannot be read it goes on for a
+/// day. Throws Error then, and where the runs folder is gone.
 void keep_queue(const std::filesystem::path& runs_dir,
                 const std::filesystem::path& program,
                 double interval_seconds = 5);

@@ -163,6 +163,7 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
   visit.optional("variables", entry.variables);
+  visit.optional("place", entry.place);
   visit.optional("others", entry.others);
   visit.optional("goes_on", entry.goes_on);
 }

@@ -109,6 +109,7 @@ struct QueueEntry {
   int attempt = 0;                   ///< the run's last attempt before the newest start
   /// run::numerics_variables() of the command that asked for it, none: not recorded.
   std::optional<Environment> variables = {};
+  std::string place;               ///< own_place() of that command; "": not recorded
   std::vector<Asker> others = {};  ///< the commands that asked for it later and still do
   bool goes_on = false;  ///< asked for while it was stopping: it waits again when it has stopped
 };
@@ -140,7 +141,7 @@ fs::path lock_file(const fs::path& runs_dir);
 ///                           queued the run, and their processes alone start it: owners.h
 ///     .queue/leases/<host>/<device>
 ///     .queue/hosts/<host>, <user>@<host>  their last sign of life: hosts.h
-///     .queue/keeper-<host>-<user>-<limits>  held by the process that keeps the queue: keeper.h
+///     .queue/keeper-<host>-<user>-<place>-<limits>  held by who keeps the queue: keeper.h
 ///
 /// While this object lives, nobody else can change the queue. Ctrl-Z waits that long: everybody
 /// would have to wait for a process that is stopped.

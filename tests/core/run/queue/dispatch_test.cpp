@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
+#include <optional>
 
 #include "core/base/parallel.h"
 #include "core/base/text.h"
@@ -11,6 +13,8 @@
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/queue/keeper.h"
+#include "core/run/queue/place.h"
 #include "core/run/request.h"
 #include "tests/core/run/fixture.h"
 #include "tests/core/run/queue/scene.h"
@@ -600,6 +604,49 @@ TEST_CASE("a run that another cache's process starts has its own command's numer
   ::unsetenv("MKL_CBWR");
   ::unsetenv("FORGE_TEST_WHO");
   REQUIRE(read_file(scene.run(entry).path() / "who") == "Haswell   second\n");
+}
+
+/// This process with another cache, for the life of the object.
+class OtherCache {
+ public:
+  OtherCache() {
+    if (const char* const value = std::getenv(name)) before_ = value;
+    ::setenv(name, folder_.path().c_str(), 1);
+  }
+  ~OtherCache() { before_ ? ::setenv(name, before_->c_str(), 1) : ::unsetenv(name); }
+
+ private:
+  static constexpr const char* name = "FORGE_CACHE_DIR";
+  tests::TemporaryFolder folder_;
+  std::optional<std::string> before_;
+};
+
+TEST_CASE("a run of a command with another cache is left to a process with that cache",
+          "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry busy = scene.add(1, 4);
+  REQUIRE(scene.started() == Runs{busy.run});
+  REQUIRE(place_of(scene.last_pid()) == own_place());
+  QueueEntry waiting = scene.add(2, 4);
+  std::optional<FileLock> kept;
+  {
+    const OtherCache other;
+    waiting.place = own_place();
+    scene.put(waiting);
+    // The supervisor that runs has the first cache: it would know neither what the command allowed
+    // nor its environment.
+    CHECK(scene.dispatch_unless_locked().needs_keeper);
+    kept = FileLock::try_acquire(keeper_file(scene.path(), waiting.place, worker::own_settings()));
+  }
+  REQUIRE(waiting.place != own_place());
+  ::kill(-scene.last_pid(), SIGKILL);
+  REQUIRE(until([&] { return !scene.run(busy).is_running(); }));
+  Queue(scene.path()).remove(busy.run);
+  const DispatchResult left = scene.dispatch();
+  CHECK(left.started.empty());
+  CHECK(contains(left.waiting.at(waiting.run), "the process that keeps the queue"));
+  kept.reset();  // nobody with that cache is left
+  CHECK(scene.started() == Runs{waiting.run});
 }
 
 TEST_CASE("a run is started with the limits and in the folder of the command that asked for it",

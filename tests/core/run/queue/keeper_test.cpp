@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/queue/place.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
 
@@ -22,7 +23,8 @@ TEST_CASE("a queue that cannot be read for a while is kept", "[run][dispatch][ho
   const std::filesystem::path queue = runs / ".queue";
   make_directories(queue / "lock");  // where a file should be: no dispatch
   auto kept = std::async(std::launch::async, [&] { keep_queue(runs.path(), "/bin/false", soon); });
-  const std::filesystem::path keeper = keeper_file(runs.path(), worker::own_settings());
+  const std::filesystem::path keeper =
+      keeper_file(runs.path(), own_place(), worker::own_settings());
   while (!FileLock::is_held(keeper)) std::this_thread::yield();
   REQUIRE_THROWS(dispatch(runs.path(), "/bin/false", IfLocked::skip));
   std::filesystem::remove(queue / "lock");
