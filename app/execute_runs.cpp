@@ -16,6 +16,7 @@
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/keeper.h"
 #include "core/run/queue/owners.h"
+#include "core/run/queue/withdraw.h"
 #include "core/run/supervisor.h"
 
 namespace forge::app {

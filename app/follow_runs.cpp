@@ -26,6 +26,7 @@
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/owners.h"
 #include "core/run/queue/place.h"
+#include "core/run/queue/withdraw.h"
 #include "core/run/start.h"
 #include "core/run/supervisor.h"
 #include "core/worker/messages.h"

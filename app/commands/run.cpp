@@ -29,6 +29,7 @@
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/keeper.h"
+#include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/run/supervisor.h"

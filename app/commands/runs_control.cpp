@@ -26,6 +26,7 @@
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/owners.h"
 #include "core/run/queue/queue.h"
+#include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/worker/launcher.h"

@@ -319,13 +319,15 @@ void rename_path(const fs::path& from, const fs::path& to) {
 
 namespace {
 
-constexpr size_t random_digits = 12;
+constexpr size_t random_digit_count = 12;
 
-std::string draw_digits() {
+}  // namespace
+
+std::string random_digits() {
   uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != sizeof number)
     throw system_error("get a random number", errno);
-  std::string digits(random_digits, '0');
+  std::string digits(random_digit_count, '0');
   for (char& digit : digits) {
     digit = static_cast<char>('0' + number % 10);
     number /= 10;
@@ -333,10 +335,8 @@ std::string draw_digits() {
   return digits;
 }
 
-}  // namespace
-
 std::string process_digits() {
-  static const std::string drawn = draw_digits();
+  static const std::string drawn = random_digits();
   return std::to_string(::getpid()) + drawn;
 }
 
@@ -348,7 +348,7 @@ bool is_aside_name(const std::string& name) {
   // More than those that are drawn: a run of the config x.tmp may have a key of twelve digits, and
   // a user's own file may end in a day.
   constexpr size_t most_of_pid = 10;
-  return digits > random_digits && digits <= most_of_pid + random_digits &&
+  return digits > random_digit_count && digits <= most_of_pid + random_digit_count &&
          name.find_first_not_of("0123456789", first) == std::string::npos;
 }
 

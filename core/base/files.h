@@ -59,6 +59,9 @@ void rename_path(const fs::path& from, const fs::path& to);
 /// Names of folders on their way in or out begin so. No reader takes one for a finished folder.
 constexpr const char* aside_prefix = ".tmp-";
 
+/// Twelve random digits. Throws Error where the machine has none.
+std::string random_digits();
+
 /// Digits that no other process has: not one of this machine, nor one of another container or host
 /// that shares a folder with it and may have the same process id. They begin with that.
 std::string process_digits();

@@ -15,6 +15,7 @@
 #include "core/base/json_file.h"
 #include "core/base/pinned_folder.h"
 #include "core/base/text.h"
+#include "core/run/folder_id.h"
 #include "core/run/queue/owners.h"
 #include "core/run/request.h"
 
@@ -36,28 +37,45 @@ namespace {
 constexpr uintmax_t max_mark_bytes = 8192;
 
 /// In a runs folder: a file for each run that begins from one here and that others cannot always
-/// look at. It holds the path of that run, under whose hash it lies, and a line "RUN/STEP" for each
-/// checkpoint.
+/// look at. It holds the path of that run and a line "folder ID" of its runs folder (folder_id.h),
+/// under whose hash it lies, and a line "RUN/STEP" for each checkpoint.
 constexpr const char* marks_name = ".needed";
 
 struct Mark {
   RunFolder run;
+  std::string folder_id;  ///< "": not known
   std::vector<std::string> checkpoints;
 };
+
+constexpr const char* folder_line = "folder ";
 
 /// As the mark names it.
 std::string path_of(const RunFolder& run) {
   return fs::absolute(run.path()).lexically_normal().string();
 }
 
+/// How a mark of the run begins.
+std::string mark_begin(const std::string& path, const std::string& folder_id) {
+  return folder_id.empty() ? path : path + "\n" + folder_line + folder_id;
+}
+
 /// None where it is no mark that forge wrote, whatever else lies there.
 std::optional<Mark> read_mark(const fs::path& file) {
   require_own_file(file);
   std::vector<std::string> lines = split(read_file_within(file, max_mark_bytes), '\n');
-  const fs::path path = lines[0];
-  if (!path.is_absolute() || file.filename() != hash_hex(path.string())) return std::nullopt;
-  lines.erase(lines.begin());
-  return Mark{RunFolder(path), std::move(lines)};
+  const std::string path = lines[0];
+  std::string folder_id;
+  if (lines.size() > 1 && starts_with(lines[1], folder_line))
+    folder_id = lines[1].substr(std::string(folder_line).size());
+  if (!fs::path(path).is_absolute() || file.filename() != hash_hex(mark_begin(path, folder_id)))
+    return std::nullopt;
+  lines.erase(lines.begin(), lines.begin() + (folder_id.empty() ? 1 : 2));
+  return Mark{RunFolder(path), folder_id, std::move(lines)};
+}
+
+/// Whether this host has another runs folder under the path of the marked run's.
+bool is_of_another_folder(const Mark& mark) {
+  return !mark.folder_id.empty() && folder_id(mark.run.path().parent_path()) != mark.folder_id;
 }
 
 /// Calls `visit(mark, file)` for each mark in a runs folder. The folder of the marks is opened
@@ -97,7 +115,7 @@ std::vector<NeededCheckpoint> marked_checkpoints(const fs::path& runs_dir) {
   if (!fs::is_directory(fs::symlink_status(runs_dir / marks_name, unknown))) return all;
   try {
     for_each_mark(PinnedFolder(runs_dir, marks_name), [&](const Mark& mark, const fs::path& file) {
-      if (!is_out_of_sight(mark.run)) {
+      if (!is_of_another_folder(mark) && !is_out_of_sight(mark.run)) {
         const std::vector<NeededCheckpoint> needed = needed_checkpoints(mark.run);
         all.insert(all.end(), needed.begin(), needed.end());
         return;
@@ -163,26 +181,26 @@ std::vector<NeededCheckpoint> needed_checkpoints(const fs::path& runs_dir) {
 }
 
 void mark_needed(const RunFolder& run) {
-  const std::string path = path_of(run);
-  std::map<fs::path, std::string> texts;  // by the runs folder
+  std::map<fs::path, std::string> checkpoints;  // by the runs folder
   for (const NeededCheckpoint& needed : needed_checkpoints(run)) {
     // A run of others may name any place: only one with that checkpoint gets a mark.
     if (!needed.origin().has_record() || !path_exists(needed.checkpoint)) continue;
     const fs::path runs_dir = needed.origin().path().parent_path();
     const bool is_seen = is_same_path(runs_dir, run.path().parent_path()) && !is_hidden(run);
     if (is_seen || !can_write(runs_dir)) continue;
-    texts.try_emplace(runs_dir, path).first->second +=
+    checkpoints[runs_dir] +=
         "\n" + needed.origin().id() + "/" + needed.checkpoint.filename().string();
   }
-  for (const auto& [runs_dir, text] : texts) {
+  for (const auto& [runs_dir, lines] : checkpoints) {
     try {
+      const std::string begin = mark_begin(path_of(run), made_folder_id(run.path().parent_path()));
       make_own_folders(runs_dir, marks_name);
       const PinnedFolder marks(runs_dir, marks_name);
-      const fs::path own = marks.path() / hash_hex(path);
-      write_file_atomic(own, text);
+      const fs::path own = marks.path() / hash_hex(begin);
+      write_file_atomic(own, begin + lines);
       open_to_others(runs_dir, marks, own);
       for_each_mark(marks, [](const Mark& mark, const fs::path& file) {
-        if (path_exists(mark.run.done_file())) remove_tree(file);
+        if (!is_of_another_folder(mark) && path_exists(mark.run.done_file())) remove_tree(file);
       });
     } catch (const Error&) {
       // It is full, or was moved away this moment.
@@ -194,7 +212,8 @@ void remove_marks(const RunFolder& run) {
   for (const NeededCheckpoint& named : named_checkpoints(run)) {
     try {
       const PinnedFolder marks(named.origin().path().parent_path(), marks_name);
-      const fs::path own = marks.path() / hash_hex(path_of(run));
+      const std::string id = folder_id(run.path().parent_path());
+      const fs::path own = marks.path() / hash_hex(mark_begin(path_of(run), id));
       if (read_mark(own)) remove_tree(own);
     } catch (const Error&) {
       // There is none, or it may not be removed here.

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/allowed_command.h"
@@ -20,25 +19,12 @@
 #include "core/run/queue/keeper.h"
 #include "core/run/queue/owners.h"
 #include "core/run/queue/place.h"
+#include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "core/run/start.h"
 
 namespace forge::queue {
 namespace {
-
-/// Whether it stopped at the end of a rung, and a command has asked for more since it was begun, or
-/// one has asked for it while it was stopping.
-bool is_to_go_on(const QueueEntry& entry, const run::RunFolder& folder) {
-  try {
-    const run::StoredEvent last = run::stored_event_from_line(last_line(folder.events_file()));
-    const bool is_stopped = last.ended && last.ended->status == run::RunState::stopped;
-    if (is_stopped && entry.goes_on) return true;
-    const int64_t rung = is_stopped ? last.ended->stop_after.value_or(0) : 0;
-    return rung > 0 && (entry.stop_after == 0 || entry.stop_after > rung);
-  } catch (const Error&) {
-    return false;  // what its supervisor said of its end counts
-  }
-}
 
 /// Whether a run that nobody supervises needs nothing more: its supervisor died after the end and
 /// before it could say so to the queue.
@@ -64,20 +50,6 @@ void record_failure(const run::RunFolder& folder, const std::string& reason) {
   } catch (const Error&) {
     // A full disk: who called us has the problem.
   }
-}
-
-/// Nobody sees a part of the folder.
-void remove_folder(const fs::path& folder) {
-  const fs::path aside = aside_path(folder);
-  rename_path(folder, aside);
-  remove_tree(aside);
-}
-
-/// Of a run that nobody runs.
-void remove_if_never_begun(const run::RunFolder& folder) {
-  const bool holds_nothing =
-      folder.state() == run::RunState::not_started && !path_exists(folder.annotations_file());
-  if (holds_nothing) remove_folder(folder.path());
 }
 
 /// Whether this user would start what the run starts: another user, or the same one with another
@@ -136,7 +108,7 @@ class Dispatcher {
       }
     }
     for (QueueEntry& entry : idle) {
-      if (is_ours(entry)) consider(entry);
+      if (given_up_.count(entry.run) == 0 && is_ours(entry)) consider(entry);
     }
     done_.needs_keeper = needs_keeper();
     return std::move(done_);
@@ -438,6 +410,15 @@ class Dispatcher {
     }
   }
 
+  /// The cache was emptied since the run was queued.
+  static void note_lost_environment(const run::RunFolder& folder) try {
+    AppendFile(folder.supervisor_log())
+        .append("the environment and limits of the command that queued this run are gone from '" +
+                shown_path(user_cache_dir()) + "': it was started in those of another process\n");
+  } catch (const Error&) {
+    // The supervisor says what is wrong with the file.
+  }
+
   void start(const QueueEntry& waiting,
              const run::RunFolder& folder,
              const std::vector<Lease>& leases) {
@@ -449,11 +430,13 @@ class Dispatcher {
       supervision.devices.push_back(lease.device());
     }
     supervision.stop_after = waiting.stop_after;
+    bool lost_environment = false;
     if (std::optional<KeptEnvironment> kept = queue_.environment_of(waiting)) {
       supervision.environment = std::move(kept->variables);
       supervision.settings = std::move(kept->settings);
     } else if (waiting.variables) {
       supervision.environment = own_environment_with(*waiting.variables);
+      lost_environment = waiting.place == place_;
     }
     QueueEntry entry = waiting;
     ++entry.starts;
@@ -474,6 +457,7 @@ class Dispatcher {
     } catch (const Error& problem) {
       return answer_refusal(waiting, folder, problem);
     }
+    if (lost_environment) note_lost_environment(folder);
     count_running(entry);
     done_.started.push_back({entry.run, entry.supervisor, entry.device});
     try {
@@ -517,6 +501,11 @@ class Dispatcher {
     }
     record_failure(folder_of(entry), problem.message());
     done_.failed.push_back({entry.run, problem});
+    try {
+      given_up_.merge(give_up_after(queue_, entry));
+    } catch (const Error&) {
+      // A full disk: what is left of the command's runs stays in the queue.
+    }
   }
 
   /// A queue may hold thousands, and each is looked at when it might be started.
@@ -538,8 +527,9 @@ class Dispatcher {
   std::map<std::string, std::optional<KeptEnvironment>> beyond_;
   /// By the places of commands: whether a process there looks after the queue.
   std::map<std::string, bool> is_served_;
-  int without_room_ = 0;      ///< runs that wait for room
-  bool was_refused_ = false;  ///< a run could not be begun, and may be the next time
+  int without_room_ = 0;            ///< runs that wait for room
+  std::set<std::string> given_up_;  ///< runs of commands of which one failed
+  bool was_refused_ = false;        ///< a run could not be begun, and may be the next time
   DispatchResult done_;
 };
 
@@ -559,90 +549,6 @@ DispatchResult dispatch(const fs::path& runs_dir,
   DispatchResult nothing;
   nothing.queue_was_locked = true;
   return nothing;
-}
-
-namespace {
-
-QueueEntry waiting_again(QueueEntry entry) {
-  entry.device.clear();
-  entry.supervisor = 0;
-  entry.starts = 0;
-  entry.goes_on = false;
-  return entry;
-}
-
-/// What is left of a command's runs is not begun, and what runs of it saves and stops.
-void give_up_group(Queue& queue, const std::string& group) {
-  const std::vector<QueueEntry> entries = queue.entries();
-  for (const QueueEntry& entry : entries) {
-    if (!is_asked_by(entry, group)) continue;
-    if (const std::optional<QueueEntry> left = without(entry, group)) {
-      queue.put(*left);
-      continue;
-    }
-    const run::RunFolder folder(queue.runs_dir() / entry.run);
-    if (folder.is_running()) {
-      folder.request_stop(run::StopRequest::after_checkpoint);
-    } else {
-      queue.remove(entry.run);
-    }
-  }
-}
-
-}  // namespace
-
-void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed) {
-  Queue queue(runs_dir);
-  const QueueEntry* found = queue.find(run);
-  if (!found && queue.holds(run)) queue.remove(run);  // it cannot be read
-  if (!found) return;
-  const QueueEntry entry = *found;
-  if (is_to_go_on(entry, run::RunFolder(runs_dir / run))) return queue.put(waiting_again(entry));
-  queue.remove(run);
-  if (!failed) return;
-  if (entry.fail_fast) give_up_group(queue, entry.group);
-  for (const Asker& other : entry.others)
-    if (other.fail_fast) give_up_group(queue, other.group);
-}
-
-std::vector<std::string> cancel_queued(Queue& queue,
-                                       const std::vector<std::string>& runs,
-                                       const std::set<std::string>& made,
-                                       const std::string& group) {
-  std::vector<std::string> withdrawn;
-  for (const std::string& run : runs) {
-    const run::RunFolder folder(queue.runs_dir() / run);
-    if (!queue.holds(run)) continue;
-    if (!group.empty() && queue.leave_to_others(run, group)) continue;
-    if (folder.is_running()) {
-      if (const QueueEntry* const active = queue.find(run); active && active->goes_on) {
-        QueueEntry stopping = *active;
-        stopping.goes_on = false;
-        queue.put(stopping);
-      }
-      continue;
-    }
-    const bool is_closed = closed_path(folder).has_value();
-    if (is_closed && !is_own_entry(queue.runs_dir(), run)) continue;
-    queue.remove(run);
-    withdrawn.push_back(run);
-    if (made.count(run) == 0 || is_closed) continue;
-    try {
-      remove_if_never_begun(folder);
-    } catch (const Error&) {
-      // Somebody removed or moved it. The others are to leave the queue all the same.
-    }
-  }
-  return withdrawn;
-}
-
-void remove_unqueued(const Queue& queue, const std::set<std::string>& runs) {
-  for (const std::string& run : runs) {
-    const run::RunFolder folder(queue.runs_dir() / run);
-    if (queue.may_wait(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
-    if (closed_path(folder)) continue;
-    remove_if_never_begun(folder);
-  }
 }
 
 }  // namespace forge::queue

@@ -60,23 +60,4 @@ DispatchResult dispatch(const fs::path& runs_dir,
 
 constexpr int max_starts = 5;
 
-/// Takes a run out of the queue that has ended. To be called while its lock is held. One that
-/// stopped at a rung stays where a command has asked for more of it meanwhile. Where it failed and
-/// its group is to fail fast, what is left of the group is not begun, and what runs of it saves and
-/// stops, but for what other commands ask for.
-void finish_queued_run(const fs::path& runs_dir, const std::string& run, bool failed);
-
-/// Takes those of these runs out of the queue that do not run, and returns them. One whose files
-/// this user may not read and write (owners.h) stays, unless they have queued it. Of `made` also
-/// the folder is removed, unless the run has begun before or somebody has added a note or a tag.
-/// With `group` that command asks for them no longer; those that another one asks for stay.
-std::vector<std::string> cancel_queued(Queue& queue,
-                                       const std::vector<std::string>& runs,
-                                       const std::set<std::string>& made = {},
-                                       const std::string& group = "");
-
-/// Removes the folders of these runs that are neither queued nor have begun. One with a note or a
-/// tag stays.
-void remove_unqueued(const Queue& queue, const std::set<std::string>& runs);
-
 }  // namespace forge::queue

@@ -13,6 +13,7 @@
 #include "core/base/hash.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
+#include "core/run/folder_id.h"
 #include "core/run/host.h"
 
 namespace forge::queue {
@@ -62,11 +63,16 @@ std::string own_variables() {
 fs::path environments_folder(const fs::path& queue_folder) {
   std::error_code unreadable;
   const fs::path folder = fs::weakly_canonical(fs::absolute(queue_folder), unreadable);
-  return user_cache_dir() / "environments" / hash_hex(folder.string());
+  // Hosts and containers that share a cache may have another queue under the same path.
+  const std::string queue =
+      folder.string() + '\0' + run::host_name() + '\0' + run::folder_id(folder.parent_path());
+  return user_cache_dir() / "environments" / hash_hex(queue);
 }
 
 void keep_own_environment(const fs::path& queue_folder, const std::string& group) try {
-  if (!is_file_name(group) || path_exists(file_of(queue_folder, group))) return;
+  if (!is_file_name(group)) return;
+  run::made_folder_id(fs::absolute(queue_folder).parent_path());
+  if (path_exists(file_of(queue_folder, group))) return;
   const fs::path folder = environments_folder(queue_folder);
   make_directories(folder);
   for (const fs::path& own : {folder.parent_path(), folder}) {

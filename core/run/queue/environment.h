@@ -19,8 +19,9 @@ struct KeptEnvironment {
   worker::ProcessSettings settings;
 };
 
-/// Where the environments of a queue's runs are kept. That is in the user's cache, and not beside
-/// the queue: a runs folder may come from anybody, and variables decide what a program does.
+/// Where the environments of this host's runs of a queue are kept. That is in the user's cache, and
+/// not beside the queue: a runs folder may come from anybody, and variables decide what a program
+/// does.
 std::filesystem::path environments_folder(const std::filesystem::path& queue_folder);
 
 /// Keeps this process's environment for the runs of a group, unless one is kept for it: its

@@ -461,7 +461,12 @@ void Queue::ask_for_active(const QueueEntry& entry) {
   asked.starts = found->starts;
   asked.goes_on = path_exists(run::RunFolder(runs_dir() / entry.run).stop_file());
   keep_own_environment(folder_, entry.group);
-  put(asked);
+  try {
+    put(asked);
+  } catch (const Error& problem) {
+    // On a full disk the command follows the run without being recorded.
+    if (problem.exit_code() != ExitCode::storage) throw;
+  }
 }
 
 bool Queue::leave_to_others(const std::string& run, const std::string& group) {

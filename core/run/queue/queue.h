@@ -140,6 +140,7 @@ fs::path lock_file(const fs::path& runs_dir);
 ///     .queue/entries/<run>  a QueueEntry, until the run has ended. The user who owns the file has
 ///                           queued the run, and their processes alone start it: owners.h
 ///     .queue/leases/<host>/<device>
+///     .queue/id             of the runs folder: folder_id.h
 ///     .queue/hosts/<host>, <user>@<host>  their last sign of life: hosts.h
 ///     .queue/keeper-<host>-<user>-<place>-<limits>  held by who keeps the queue: keeper.h
 ///

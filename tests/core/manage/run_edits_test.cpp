@@ -179,7 +179,10 @@ TEST_CASE("a run whose runs folder is not mounted keeps the checkpoint that its 
   make_directories(mounted);
   new_run(mounted, inputs);
   fs::rename(mounted, elsewhere / "away");
-  if (GENERATE(false, true)) make_directories(mounted);  // an empty mount point
+  const std::string there = GENERATE("nothing", "an empty mount point", "another host's runs");
+  CAPTURE(there);
+  if (there != "nothing") make_directories(mounted);
+  if (there == "another host's runs") make_completed_run(mounted, named("theirs"));
   CHECK(run::is_needed(weights, folder.path()));
   CHECK_FALSE(run::is_needed(other, folder.path()));
   const fs::path mark = folder_entries(folder / ".needed").at(0);

@@ -15,6 +15,7 @@
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/keeper.h"
 #include "core/run/queue/place.h"
+#include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "tests/core/run/fixture.h"
 #include "tests/core/run/queue/scene.h"
@@ -436,12 +437,13 @@ TEST_CASE(
   Queue(scene.path()).remove(bad.run);
   bad.run = "bad";
   bad.priority = 1;
+  bad.fail_fast = GENERATE(false, true);
   scene.put(bad);
   const DispatchResult done = scene.dispatch();
   REQUIRE(done.failed.size() == 1);
   REQUIRE(done.failed[0].run == "bad");
-  REQUIRE(done.started.size() == 1);
-  REQUIRE(done.started[0].run == good.run);
+  REQUIRE(scene.queued(good) == !bad.fail_fast);  // of one command
+  REQUIRE(done.started.size() == (bad.fail_fast ? 0 : 1));
   REQUIRE_FALSE(scene.queued(bad));
 }
 
@@ -570,8 +572,8 @@ TEST_CASE("a run is started in the environment of the command that asked for it"
     ::unsetenv("FORGE_TEST_OTHER");
   };
   const QueueEntry entry = scene.add(1);
-  const fs::path file = environments_folder(scene.path() / ".queue") / entry.group;
   with("first\nof two", nullptr, [&] { Queue(scene.path()).add(entry); });
+  const fs::path file = environments_folder(scene.path() / ".queue") / entry.group;
   REQUIRE((fs::status(file.parent_path()).permissions() & fs::perms::all) == fs::perms::owner_all);
   with("second", "other", [&] { REQUIRE(scene.started() == std::vector<std::string>{entry.run}); });
   REQUIRE(until([&] { return path_exists(scene.run(entry).path() / "who"); }));
@@ -591,6 +593,7 @@ TEST_CASE("a run that another cache's process starts has its own command's numer
               holds_the_lock);
   QueueEntry entry = scene.add(1);
   entry.variables = {{"OPENBLAS_CORETYPE", "Haswell"}, {"LD_AUDIT", "/tmp/theirs.so"}};
+  entry.place = own_place();
   {
     Queue queue(scene.path());
     queue.remove(entry.run);
@@ -604,6 +607,8 @@ TEST_CASE("a run that another cache's process starts has its own command's numer
   ::unsetenv("MKL_CBWR");
   ::unsetenv("FORGE_TEST_WHO");
   REQUIRE(read_file(scene.run(entry).path() / "who") == "Haswell   second\n");
+  CHECK(contains(read_file(scene.run(entry).supervisor_log()),
+                 "the environment and limits of the command that queued this run are gone"));
 }
 
 /// This process with another cache, for the life of the object.
@@ -656,8 +661,8 @@ TEST_CASE("a run is started with the limits and in the folder of the command tha
       holds_the_lock);
   const QueueEntry entry = scene.add(1);
   const tests::TemporaryFolder folder;
-  const fs::path kept = environments_folder(scene.path() / ".queue") / entry.group;
   Queue(scene.path()).add(entry);
+  const fs::path kept = environments_folder(scene.path() / ".queue") / entry.group;
   // As written by a command of other settings, none of which is beyond this process's own.
   worker::ProcessSettings settings = worker::own_settings();
   settings.umask = 077;
@@ -834,6 +839,32 @@ TEST_CASE("the environment of another machine is none here", "[queue]") {
   REQUIRE_FALSE(path_exists(file.parent_path().parent_path() / "group"));
   forget_environments(queue, [](const std::string&) { return false; });
   REQUIRE_FALSE(path_exists(file));
+}
+
+TEST_CASE("an environment is kept from another queue under the same path", "[queue][hostile]") {
+  const TemporaryFolder folder;
+  const fs::path queue = folder / ".queue", away = folder / "away";
+  const auto is_needed_by_none = [](const std::string&) { return false; };
+  make_directories(queue);
+  keep_own_environment(queue, "group");
+  // As another host sees it, or a container: another folder in its place.
+  rename_path(queue, away);
+  make_directories(queue);
+  keep_own_environment(queue, "other");
+  REQUIRE_FALSE(kept_environment(queue, "group"));
+  forget_environments(queue, is_needed_by_none);
+  REQUIRE_FALSE(kept_environment(queue, "other"));
+  remove_tree(queue);
+  rename_path(away, queue);
+  const char* const host = std::getenv(run::host_name_variable);
+  const std::string own = host ? host : "";
+  ::setenv(run::host_name_variable, "another", 1);
+  REQUIRE_FALSE(kept_environment(queue, "group"));
+  forget_environments(queue, is_needed_by_none);
+  host ? ::setenv(run::host_name_variable, own.c_str(), 1) : ::unsetenv(run::host_name_variable);
+  REQUIRE(kept_environment(queue, "group"));
+  forget_environments(queue, is_needed_by_none);
+  REQUIRE_FALSE(kept_environment(queue, "group"));
 }
 
 TEST_CASE("an environment that somebody else could have written is none", "[queue][hostile]") {

@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/queue/withdraw.h"
 #include "tests/core/run/queue/scene.h"
 #include "tests/support/catch.h"
 #include "tests/support/other_user.h"

@@ -5,6 +5,7 @@
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
+#include "core/run/queue/withdraw.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
