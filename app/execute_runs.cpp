@@ -74,8 +74,19 @@ void print_queued(const std::vector<PendingRun>& runs, bool json) {
   std::cerr << "'forge status' shows their progress, 'forge runs stop' stops them\n";
 }
 
-/// The runs that could be queued; of the others a line says why not.
-std::vector<PendingRun> without_refused(const std::vector<PendingRun>& runs) {
+/// Whose a run is that waits or trains for another user alone; "" of one that this command asks
+/// for.
+std::string other_owner(const PendingRun& run, const std::set<std::string>& own) {
+  const std::string& id = run.planned.record.id;
+  const std::filesystem::path runs_dir = run.planned.folder.path().parent_path();
+  const std::filesystem::path entry = queue::queue_folder(runs_dir) / "entries" / id;
+  const bool is_others = own.count(id) == 0 && queue::is_of_other_user(entry);
+  return is_others ? tables::printable(queue::owner_name(entry)) : "";
+}
+
+/// The runs that could be queued, `own` for this command; of the others a line says why not.
+std::vector<PendingRun> without_refused(const std::vector<PendingRun>& runs,
+                                        const std::set<std::string>& own) {
   std::vector<PendingRun> queued;
   for (const PendingRun& run : runs) {
     if (const std::optional<Error> problem = refusal(run)) {
@@ -86,6 +97,10 @@ std::vector<PendingRun> without_refused(const std::vector<PendingRun>& runs) {
       std::cerr << "error: " << run.label
                 << " is not queued: another command has withdrawn it meanwhile\n"
                 << "hint: the same command queues it\n";
+    } else if (const std::string owner = other_owner(run, own); !owner.empty()) {
+      std::cerr << "error: " << run.label << " is not queued for you: it is " << owner
+                << "'s, whose commands may stop it\n"
+                << "hint: the same command without --detach waits for its end\n";
     } else {
       queued.push_back(run);
     }
@@ -339,7 +354,7 @@ ExecutedRuns execute_runs(const Context& context,
     tell_unfollowed(context, runs);
     throw;
   }
-  const std::vector<PendingRun> queued = without_refused(runs);
+  const std::vector<PendingRun> queued = without_refused(runs, own);
   print_queued(queued, json);
   if (queued.size() < runs.size()) return {run::supervised_failed, true, {}};
   return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};

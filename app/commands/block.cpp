@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <iostream>
 
 #include <nlohmann/json.hpp>
@@ -64,10 +66,19 @@ int show_block(const Context& context, const ShowBlockOptions& options) {
   const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.run);
   const config::Experiment experiment = folder.experiment();
   const std::string& source = chosen_block(experiment.model.blocks, options).source;
-  // As it is, to the last newline: the text in a file is the same block.
-  const std::vector<std::string> lines = split(source, '\n');
-  for (size_t i = 0; i < lines.size(); ++i)
-    std::cout << (i > 0 ? "\n" : "") << tables::printable(lines[i]);
+  std::string text = source;
+  for (size_t end = 0; (end = text.find("\r\n", end)) != std::string::npos;) text.erase(end, 1);
+  const std::string shown = tables::printable_lines(text);
+  if (shown == text && ::isatty(STDOUT_FILENO) == 0) {
+    // As it is, to the last newline: the text in a file is the same block.
+    tables::PrintableOutput::write_raw(std::cout, source);
+    return 0;
+  }
+  std::cout << shown;
+  if (shown != text)
+    print_warnings(
+        {"control characters of the block are not printed: what is printed is another "
+         "block"});
   return 0;
 }
 

@@ -140,6 +140,10 @@ def class_name(block_name):
 def load_class(name, block):
     """The class of the block's file."""
     path, source = block["file"], block["source"]
+    if "\r" in source.replace("\r\n", "\n"):
+        # What stands behind it in a comment would run, and nobody has seen it.
+        raise wrong(name, "has a carriage return without a line feed, which ends a line for Python alone",
+                    "end its lines by a line feed")
     loaded_files[path] = name
     linecache.cache[path] = (len(source), None, source.splitlines(True), path)
     module = types.ModuleType(MODULE_PREFIX + name)

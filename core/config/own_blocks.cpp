@@ -37,6 +37,16 @@ bool is_forges_kind(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// The line of the first carriage return that no line feed follows, from 1; 0: there is none.
+size_t line_of_lone_return(const std::string& text) {
+  size_t line = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') ++line;
+    if (text[i] == '\r' && (i + 1 == text.size() || text[i + 1] != '\n')) return line;
+  }
+  return 0;
+}
+
 /// A name of a Python module, which a file of that name is.
 bool is_module_name(const std::string& name) {
   return is_allowed_name(name) && name.find('-') == std::string::npos &&
@@ -153,6 +163,13 @@ void read_source(Draft& draft, const PathBases& bases, const std::string& name) 
   const bool is_text = python::find_invalid_utf8(block.source) == std::string::npos;
   if (!is_text || block.source.find('\0') != std::string::npos)
     throw complaint(draft, {key}, shown_path(block.file) + " is no text of UTF-8");
+  if (const size_t line = line_of_lone_return(block.source); line > 0)
+    throw complaint(draft,
+                    {key},
+                    shown_path(block.file) + ":" + std::to_string(line) +
+                        ": a carriage return without a line feed ends a line for Python, and an "
+                        "editor shows none",
+                    "end lines by a line feed");
   derive(draft, section + name + ".source", naming, shown_source(block.source));
 }
 

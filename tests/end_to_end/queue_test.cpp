@@ -438,6 +438,11 @@ TEST_CASE("a run that waits behind another user's is started when that one has e
   REQUIRE(theirs.exit_code == 0);
   REQUIRE(wait_until([&] { return forge.steps_done() >= 50; }));
   const std::string first = forge.only_run().filename().string();
+  // Their commands stop it without looking for who else has asked.
+  const Outcome same = forge.call(runs_of("1", endless_steps, {"--detach"}));
+  CHECK(same.exit_code == 1);
+  CHECK(contains(same.err, "is not queued for you"));
+  CHECK(same.out.empty());
   if (GENERATE(true, false)) {
     REQUIRE(forge.call(runs_of("2", 20, {"--detach"})).exit_code == 0);
   } else {  // the terminal closes

@@ -92,6 +92,10 @@ class Mistakes(unittest.TestCase):
         for word in words if isinstance(words, list) else [words]:
             self.assertIn(word, said)
 
+    def test_of_a_line_that_no_editor_shows(self):
+        self.assert_said("carriage return without a line feed", "# a comment \rimport os\n" + GOOD)
+        self.assertIn("weights", describe(GOOD.replace("\n", "\r\n")))
+
     def test_of_the_file(self):
         self.assert_said(["SyntaxError", "/project/blocks/my_mixer.py", "line 5"],
                          HEAD.replace("Module):", "Module)"))

@@ -143,6 +143,8 @@ TEST_CASE("what is wrong with a block is said at its place", "[own_blocks]") {
   const BlockProject bytes(with_my_mixer);
   bytes.folder.write("p/blocks/my_mixer.py", "\xff\n");
   CHECK(contains(bytes.error(), "is no text of UTF-8"));
+  bytes.folder.write("p/blocks/my_mixer.py", "a = 1\r\n# a comment \rimport os\n");
+  CHECK(contains(bytes.error(), "my_mixer.py:2: a carriage return without a line feed"));
 }
 
 TEST_CASE("another file that names mixers anew drops a template's settings of the old ones",
