@@ -123,8 +123,7 @@ class Dispatcher {
     const bool is_looked_after =
         std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& entry) {
           return entry.host == host_ && is_of_this_user(entry.supervisor) &&
-                 place_of(entry.supervisor) == place_ &&
-                 worker::may_start_with(own, entry.supervisor);
+                 entry.supervisor_place == place_ && worker::may_start_with(own, entry.supervisor);
         });
     if (is_looked_after) return false;
     if (done_.no_room || done_.no_process || was_refused_ || !waiting_.empty()) return true;
@@ -305,11 +304,7 @@ class Dispatcher {
       return true;
     if (entry.place.empty() || entry.place == place_) return false;
     const auto [known, is_new] = is_served_.try_emplace(entry.place);
-    if (is_new)
-      known->second = is_kept(runs_dir_, entry.place) ||
-                      std::any_of(running_.begin(), running_.end(), [&](const QueueEntry& other) {
-                        return other.host == host_ && place_of(other.supervisor) == entry.place;
-                      });
+    if (is_new) known->second = !is_place_silent(runs_dir_, entry.place);
     return known->second;
   }
 
@@ -326,7 +321,7 @@ class Dispatcher {
     // What nobody here starts reserves nothing, but what a keeper of its command is about to start.
     if (is_left_to_keeper(entry)) {
       wait_for_devices(entry);
-      wait_for(entry, "the process that keeps the queue for its command, within seconds");
+      wait_for(entry, "a process of its command's shell, container or job, which starts it");
       return {};
     }
     if (leases.empty() && (free.empty() || !is_left_to_others(entry))) wait_for_devices(entry);
@@ -410,6 +405,13 @@ class Dispatcher {
     }
   }
 
+  /// What the run's command calls a device of its entry.
+  static std::string visible_device(const QueueEntry& entry, const std::string& name) {
+    for (const LeaseDevice& device : entry.devices)
+      if (device.name == name && !device.visible.empty()) return device.visible;
+    return name;
+  }
+
   /// The cache was emptied since the run was queued.
   static void note_lost_environment(const run::RunFolder& folder) try {
     AppendFile(folder.supervisor_log())
@@ -425,9 +427,11 @@ class Dispatcher {
     if (is_locked_by_others(folder))
       return wait_for(waiting, "its file 'lock', which another process has locked");
     run::SupervisorStart supervision;
+    std::vector<std::string> devices;
     for (const Lease& lease : leases) {
       supervision.leases.push_back(lease.descriptor());
-      supervision.devices.push_back(lease.device());
+      supervision.devices.push_back(visible_device(waiting, lease.device()));
+      devices.push_back(lease.device());
     }
     supervision.stop_after = waiting.stop_after;
     bool lost_environment = false;
@@ -439,8 +443,10 @@ class Dispatcher {
       lost_environment = waiting.place == place_;
     }
     QueueEntry entry = waiting;
+    entry.supervisor_place =
+        supervision.environment ? place_with(*supervision.environment) : place_;
     ++entry.starts;
-    entry.device = join(supervision.devices, ",");
+    entry.device = join(devices, ",");
     entry.attempt = folder.status().attempt;
     try {
       queue_.put(entry);

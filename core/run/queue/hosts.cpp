@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +15,9 @@
 #include "core/base/pinned_folder.h"
 #include "core/base/text.h"
 #include "core/run/host.h"
+#include "core/run/queue/gpu_names.h"
 #include "core/run/queue/owners.h"
+#include "core/run/queue/place.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 
@@ -26,8 +29,17 @@ fs::path sign_of(const fs::path& runs_dir, const std::string& host) {
 }
 
 /// Of a user's forge on a host.
-fs::path sign_of(const fs::path& runs_dir, const std::string& host, uid_t user) {
-  return sign_of(runs_dir, std::to_string(user) + "@" + host);
+std::string user_sign(const std::string& host, uid_t user) {
+  return std::to_string(user) + "@" + host;
+}
+
+/// Of this user's forge in a place of this host.
+std::string place_sign(const std::string& place) {
+  return user_sign(run::host_name(), ::geteuid()) + "@" + place;
+}
+
+bool is_place_sign(const std::string& name) {
+  return std::count(name.begin(), name.end(), '@') > 1;
 }
 
 std::optional<double> time_of(const fs::path& file) {
@@ -56,7 +68,9 @@ std::vector<LeaseDevice> devices_here(const fs::path& runs_dir, const std::strin
   std::vector<LeaseDevice> devices;
   for (const fs::path& file : folder_entries(leases_folder(runs_dir))) {
     const std::string name = file.filename().string();
-    if (starts_with(name, type)) devices.push_back({name, gpu_units});
+    const std::optional<std::string> visible = visible_name(name);
+    if (!starts_with(name, type) || !visible) continue;
+    devices.push_back({name, gpu_units, *visible == name ? "" : *visible});
   }
   return devices;
 }
@@ -65,14 +79,15 @@ std::vector<LeaseDevice> devices_here(const fs::path& runs_dir, const std::strin
 
 namespace {
 
-constexpr double forgotten_after_seconds = 90.0 * 24 * 3600;
+constexpr double day_seconds = 24 * 3600, most_days = 90;
 
 /// Should such a host come back, it gives its next sign as a new one does.
 void forget_silent_hosts(const fs::path& folder, double now) {
   for (const fs::path& sign : folder_entries(folder)) {
     const std::optional<double> last = time_of(sign);
+    const double days = is_place_sign(sign.filename().string()) ? 1 : most_days;
     std::error_code ignored;  // another host may remove it too
-    if (last && now - *last > forgotten_after_seconds) fs::remove(sign, ignored);
+    if (last && now - *last > days * day_seconds) fs::remove(sign, ignored);
   }
 }
 
@@ -99,8 +114,10 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
     make_own_folders(runs_dir, signs);
     const PinnedFolder folder(runs_dir, signs);
     const std::string host = run::host_name();
-    const bool is_new = !path_exists(folder.path() / host);
-    touch(folder.path() / (std::to_string(::geteuid()) + "@" + host));
+    const fs::path place = folder.path() / place_sign(own_place());
+    const bool is_new = !path_exists(folder.path() / host) || !path_exists(place);
+    touch(place);
+    touch(folder.path() / user_sign(host, ::geteuid()));
     const std::optional<double> now = touch(folder.path() / host);
     if (is_new && now) forget_silent_hosts(folder.path(), *now);
     return now;
@@ -149,7 +166,11 @@ bool is_silent(const fs::path& runs_dir, const std::string& host) {
 }
 
 bool is_silent(const fs::path& runs_dir, const std::string& host, uid_t user) {
-  return is_silent_since(runs_dir, time_of(sign_of(runs_dir, host, user)));
+  return is_silent_since(runs_dir, time_of(sign_of(runs_dir, user_sign(host, user))));
+}
+
+bool is_place_silent(const fs::path& runs_dir, const std::string& place) {
+  return is_silent_since(runs_dir, time_of(sign_of(runs_dir, place_sign(place))));
 }
 
 std::string unserved_run(const fs::path& runs_dir) {

@@ -25,8 +25,9 @@ namespace forge::queue {
 
 constexpr double gone_after_seconds = 300;
 
-/// Gives this host's sign of life, and this user's on it. A new host removes those of hosts that
-/// have been silent for months: containers come under a new name each time. Returns its time, in
+/// Gives this host's sign of life, this user's on it, and that of this process's place (place.h).
+/// One that is new removes those of hosts that have been silent for months, and of places that have
+/// been for a day: containers and jobs come under a new name each time. Returns its time, in
 /// seconds since 1970 by the file system's clock; none where it cannot be written.
 std::optional<double> give_sign_of_life(const fs::path& runs_dir);
 
@@ -45,6 +46,9 @@ bool is_silent(const fs::path& runs_dir, const std::string& host);
 /// Whether forge has given no sign of life for half a minute there as that user: no process of
 /// theirs looks at the queue. Their processes and locks may be hidden from this user.
 bool is_silent(const fs::path& runs_dir, const std::string& host, uid_t user);
+
+/// The same of this user's forge on this host in that place.
+bool is_place_silent(const fs::path& runs_dir, const std::string& place);
 
 /// The next run in this host's part of the queue, where nothing here starts it: no run of the queue
 /// is active, and forge has given no sign of life for a while. "" where there is none.

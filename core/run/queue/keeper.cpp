@@ -9,9 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/folders.h"
 #include "core/base/hash.h"
-#include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/place.h"
@@ -35,37 +33,24 @@ int start_keeper(const fs::path& runs_dir, const fs::path& program) {
   }
 }
 
-namespace {
-
-/// How the names of such files begin.
-std::string keepers_in(const std::string& place) {
-  return "keeper-" + run::host_name() + "-" + std::to_string(::geteuid()) + "-" + place + "-";
-}
-
-}  // namespace
-
 fs::path keeper_file(const fs::path& runs_dir,
                      const std::string& place,
                      worker::ProcessSettings settings) {
   settings.cores.clear();  // any process may have any of them
   settings.umask = 0;
   for (worker::ResourceLimit& limit : settings.limits) limit.soft = 0;
-  const std::string limits = hash_hex(worker::to_text(settings)).substr(0, 8);
-  return runs_dir / ".queue" / (keepers_in(place) + limits);
-}
-
-bool is_kept(const fs::path& runs_dir, const std::string& place) {
-  const std::string begin = keepers_in(place);
-  for (const fs::path& file : folder_entries(runs_dir / ".queue"))
-    if (starts_with(file.filename().string(), begin) && FileLock::is_held(file)) return true;
-  return false;
+  const std::string name =
+      "keeper-" + run::host_name() + "-" + std::to_string(::geteuid()) + "-" + place + "-";
+  return runs_dir / ".queue" / (name + hash_hex(worker::to_text(settings)).substr(0, 8));
 }
 
 void keep_queue(const fs::path& runs_dir, const fs::path& program, double interval_seconds) {
   constexpr double patience_seconds = 86400;
+  constexpr double patience_without_program = 600;  // it may be installed anew
   constexpr int most_refusals = 3;
   int refusals = 0;
   double failing_since = 0;  // 0: the last look at the queue was one
+  double program_seen = steady_seconds();
   const fs::path file = keeper_file(runs_dir, own_place(), worker::own_settings());
   std::optional<FileLock> lock;
   while (true) {
@@ -80,6 +65,9 @@ void keep_queue(const fs::path& runs_dir, const fs::path& program, double interv
     } catch (const Error&) {
       // There is no room for the file yet, or the folder is away for a while.
     }
+    if (path_exists(program)) program_seen = steady_seconds();
+    // It could start nothing, and another program of forge leaves runs to it as long as it lives.
+    if (steady_seconds() - program_seen > patience_without_program) return;
     try {
       const DispatchResult done = dispatch(runs_dir, program, IfLocked::skip);
       if (!done.needs_keeper && !done.queue_was_locked) return;

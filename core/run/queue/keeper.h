@@ -20,13 +20,11 @@ std::filesystem::path keeper_file(const std::filesystem::path& runs_dir,
                                   const std::string& place,
                                   worker::ProcessSettings settings);
 
-/// Whether a process keeps the queue for this user in that place, with whatever limits.
-bool is_kept(const std::filesystem::path& runs_dir, const std::string& place);
-
 /// Dispatches every few seconds until no run waits here that this user would start, or a supervisor
 /// of this user's looks after those that do. Returns at once where another process does so for this
-/// user, in the same place with the same limits. Where the queue cannot be read it goes on for a
-/// day. Throws Error then, and where the runs folder is gone.
+/// user, in the same place with the same limits, and after ten minutes without the program. Where
+/// the queue cannot be read it goes on for a day. Throws Error then, and where the runs folder is
+/// gone.
 void keep_queue(const std::filesystem::path& runs_dir,
                 const std::filesystem::path& program,
                 double interval_seconds = 5);

@@ -1,18 +1,19 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
-/// Where on a host a process works: in which mount namespace, and with which cache. A run's program
-/// may be there in one of them alone, as of a container, and so may the word that allows it and the
-/// environment that is kept for the run.
+#include "core/run/queue/environment.h"
+
+/// Where on a host a process works: with which program of forge, in which mount namespace, with
+/// which cache, and in which job of a scheduler. A run's program may be there in one place alone,
+/// as of a container, and so may the word that allows it, the environment that is kept for the run,
+/// and its GPU.
 namespace forge::queue {
 
 /// Of this process: a hash in eight hexadecimal digits.
 std::string own_place();
 
-/// Of a process of this user's; "" where it is gone or cannot be looked at.
-std::string place_of(pid_t process);
+/// Of a process that this one starts with such variables.
+std::string place_with(const Environment& variables);
 
 }  // namespace forge::queue

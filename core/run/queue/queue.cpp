@@ -19,6 +19,7 @@
 #include "core/base/text.h"
 #include "core/base/waiting.h"
 #include "core/run/host.h"
+#include "core/run/queue/gpu_names.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/owners.h"
 #include "core/run/run_folder.h"
@@ -106,8 +107,9 @@ ResourceRequest resource_request(const worker::Environment& environment,
   ResourceRequest demand;
   for (const std::string& name : environment.devices) {
     const bool chosen = device.find(':') == std::string::npos || device == name;
-    if (chosen && starts_with(name, environment.device_type))
-      demand.devices.push_back({name, gpu_units});
+    if (!chosen || !starts_with(name, environment.device_type)) continue;
+    const std::string whole = machine_name(name);
+    demand.devices.push_back({whole, gpu_units, whole == name ? "" : name});
   }
   if (demand.devices.empty()) demand.devices.push_back({environment.device_type, gpu_units});
   const int devices = static_cast<int>(demand.devices.size());
@@ -133,6 +135,7 @@ template <class Visitor>
 void fields(Visitor& visit, LeaseDevice& device) {
   visit.field("name", device.name);
   visit.field("units", device.units);
+  visit.optional("visible", device.visible);
 }
 
 template <class Visitor>
@@ -160,6 +163,7 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.optional("stop_after", entry.stop_after);
   visit.optional("device", entry.device);
   visit.optional("supervisor", entry.supervisor);
+  visit.optional("supervisor_place", entry.supervisor_place);
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
   visit.optional("variables", entry.variables);

@@ -17,8 +17,9 @@ namespace forge::queue {
 /// A device of a machine, divided into units that runs lease: a CPU into its cores, a GPU into
 /// gpu_units parts, so that a number of runs may share it.
 struct LeaseDevice {
-  std::string name;  ///< "cpu", "cuda:0"
+  std::string name;  ///< "cpu", "cuda:0", as the whole machine calls it: gpu_names.h
   int units = 1;
+  std::string visible = {};  ///< what the run's command calls it; "": the same
 };
 
 constexpr int gpu_units = 24;  ///< divisible by 2, 3, 4, 6, 8 and 12
@@ -105,6 +106,7 @@ struct QueueEntry {
   int64_t stop_after = 0;            ///< run::SupervisorOptions::stop_after
   std::string device;                ///< that it runs on, or several with commas; "": it waits
   int supervisor = 0;                ///< process id of the newest one, 0: none yet
+  std::string supervisor_place;      ///< place.h
   int starts = 0;                    ///< supervisors that were started for it
   int attempt = 0;                   ///< the run's last attempt before the newest start
   /// run::numerics_variables() of the command that asked for it, none: not recorded.
@@ -141,7 +143,7 @@ fs::path lock_file(const fs::path& runs_dir);
 ///                           queued the run, and their processes alone start it: owners.h
 ///     .queue/leases/<host>/<device>
 ///     .queue/id             of the runs folder: folder_id.h
-///     .queue/hosts/<host>, <user>@<host>  their last sign of life: hosts.h
+///     .queue/hosts/<host>, <user>@<host>, <user>@<host>@<place>  last signs of life: hosts.h
 ///     .queue/keeper-<host>-<user>-<place>-<limits>  held by who keeps the queue: keeper.h
 ///
 /// While this object lives, nobody else can change the queue. Ctrl-Z waits that long: everybody
