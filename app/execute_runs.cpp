@@ -10,6 +10,7 @@
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/owner.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "core/results/store/result_store.h"
@@ -81,7 +82,7 @@ std::string other_owner(const PendingRun& run, const std::set<std::string>& own)
   const std::filesystem::path runs_dir = run.planned.folder.path().parent_path();
   const std::filesystem::path entry = queue::queue_folder(runs_dir) / "entries" / id;
   const bool is_others = own.count(id) == 0 && queue::is_of_other_user(entry);
-  return is_others ? tables::printable(queue::owner_name(entry)) : "";
+  return is_others ? tables::printable(owner_name(entry)) : "";
 }
 
 /// The runs that could be queued, `own` for this command; of the others a line says why not.
@@ -355,6 +356,7 @@ ExecutedRuns execute_runs(const Context& context,
     throw;
   }
   const std::vector<PendingRun> queued = without_refused(runs, own);
+  if (!queue.detach) allow_lost_output("forge status");  // the terminal or its reader is gone
   print_queued(queued, json);
   if (queued.size() < runs.size()) return {run::supervised_failed, true, {}};
   return {queue.detach ? run::supervised_completed : run::supervised_stopped, true, {}};

@@ -346,7 +346,7 @@ volatile std::sig_atomic_t save = 0;
 void allow_detaching() {
   struct sigaction action {};
   action.sa_handler = [](int) { detach = 1; };
-  for (const int signal : {SIGHUP, SIGQUIT}) {
+  for (const int signal : {SIGHUP, SIGQUIT, SIGPIPE}) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);

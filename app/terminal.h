@@ -200,9 +200,10 @@ void tell_of_waiting();
 std::function<void(double, const std::string&)> interruptible(
     std::function<void(double, const std::string&)> report);
 
-/// From here on a closed terminal (SIGHUP) and Ctrl-\ (SIGQUIT) no longer end the program, but ask
-/// it to leave its runs running and end. Where the starter ignores one of them, as nohup does, it
-/// stays ignored. SIGUSR1 asks for checkpoints, as it does a worker.
+/// From here on a closed terminal (SIGHUP), Ctrl-\ (SIGQUIT) and a reader of the output that is
+/// gone, as `less` (SIGPIPE), no longer end the program, but ask it to leave its runs running and
+/// end. Where the starter ignores one of them, as nohup does, it stays ignored. SIGUSR1 asks for
+/// checkpoints, as it does a worker.
 void allow_detaching();
 bool detach_requested();
 /// Whether checkpoints were asked for since the last call.

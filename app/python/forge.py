@@ -89,9 +89,10 @@ def program():
     if named:
         return os.path.abspath(named) if os.sep in named else named
     here = Path(__file__).resolve().parent
-    for folder in (here.parents[2] / "bin", here.parents[1] / "build" / "release"):  # installed; in a clone
-        if os.access(folder / "forge", os.X_OK):
-            return str(folder / "forge")
+    is_installed = here.parts[-3:] == ("share", "forge", "python")
+    folder = here.parents[2] / "bin" if is_installed else here.parents[1] / "build" / "release"
+    if os.access(folder / "forge", os.X_OK):
+        return str(folder / "forge")
     found = shutil.which("forge")
     if not found:
         raise ForgeError("there is no program 'forge': name it in FORGE_PROGRAM, or put it on the PATH")

@@ -1,7 +1,15 @@
 #include "core/project/workspace.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/owner.h"
+#include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/yaml/yaml.h"
 
@@ -49,6 +57,35 @@ Workspace open_workspace(const fs::path& root, const fs::path& settings) {
   return workspace;
 }
 
+constexpr const char* trusted_variable = "FORGE_TRUSTED_WORKSPACES";
+
+bool is_named_as_trusted(const fs::path& root) {
+  const char* const named = std::getenv(trusted_variable);
+  const std::vector<std::string> folders = split(named ? named : "", ':');
+  return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+    return !folder.empty() && absolute_folder(folder) == root;
+  });
+}
+
+/// A folder above may be anybody's, as /tmp is, and a workspace's configs start programs. Throws
+/// Error where its settings are neither this user's nor root's, nor of whoever owns the folder that
+/// the user chose.
+void require_trusted(const fs::path& root, const fs::path& settings, const fs::path& from) {
+  struct stat found {
+  }, chosen{};
+  if (::lstat(settings.c_str(), &found) != 0 || found.st_uid == 0 || found.st_uid == ::geteuid())
+    return;
+  const bool is_theirs =
+      ::stat(existing_ancestor(from).c_str(), &chosen) == 0 && chosen.st_uid == found.st_uid;
+  if (is_theirs || is_named_as_trusted(root)) return;
+  throw Error("the workspace '" + shown_path(root) + "' belongs to " + owner_name(settings) +
+                  ", and '" + shown_path(from) + "' does not",
+              "'forge init' makes this folder a workspace of its own; " +
+                  std::string(trusted_variable) + "=" + shell_quoted(root.string()) +
+                  " lets that user's configs start programs in your name",
+              ExitCode::usage);
+}
+
 /// share/forge beside an installed <prefix>/bin/forge, else "".
 fs::path share_folder(const fs::path& program) {
   const fs::path bin = absolute_folder(program).parent_path();
@@ -88,6 +125,7 @@ std::optional<Workspace> find_workspace(const fs::path& from) {
   for (fs::path folder = absolute_folder(from);; folder = folder.parent_path()) {
     if (const auto settings = settings_folder_of(folder)) {
       require_printable_path(folder, "the workspace", "rename the folder");
+      require_trusted(folder, *settings, absolute_folder(from));
       return open_workspace(folder, *settings);
     }
     if (folder == folder.parent_path()) return std::nullopt;

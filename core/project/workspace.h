@@ -18,7 +18,8 @@ struct Workspace {
 };
 
 /// The workspace of the nearest folder at or above `from` that is one. Throws Error where its
-/// workspace.yaml is wrong.
+/// workspace.yaml is wrong, and where it belongs to another user who does not own `from`: a folder
+/// above may be anybody's. FORGE_TRUSTED_WORKSPACES names those of others that may be used.
 std::optional<Workspace> find_workspace(const std::filesystem::path& from);
 
 /// The workspace to use: around `here`, else the one that came with the program: share/forge of an

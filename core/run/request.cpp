@@ -9,6 +9,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/owner.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/token_file.h"
@@ -485,11 +486,10 @@ bool is_without_links(const fs::path& checkpoint) {
 
 /// Whether all of the checkpoint is of the user who wrote the file.
 bool is_of_owner(const fs::path& checkpoint, const fs::path& file) {
-  const std::string owner = queue::owner_name(file);
+  const std::string owner = owner_name(file);
   const std::vector<fs::path> files = folder_entries(checkpoint);
-  return std::all_of(files.begin(), files.end(), [&](const fs::path& each) {
-    return queue::owner_name(each) == owner;
-  });
+  return std::all_of(
+      files.begin(), files.end(), [&](const fs::path& each) { return owner_name(each) == owner; });
 }
 
 }  // namespace
@@ -508,7 +508,7 @@ void require_own_beginning(const RunFolder& folder, const fs::path& checkpoint) 
   if (queue::is_only_own(file)) return;
   if (queue::is_of_other_user(file)) {
     if (is_of_owner(checkpoint, file)) return;
-    throw Error(named + "which is not of " + queue::owner_name(file) + ", who wrote that",
+    throw Error(named + "which is not of " + owner_name(file) + ", who wrote that",
                 "'forge run CONFIG --continue RUN --force' makes a run of your own that does so",
                 ExitCode::failed);
   }

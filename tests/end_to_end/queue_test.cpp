@@ -460,6 +460,22 @@ TEST_CASE("a run that waits behind another user's is started when that one has e
   CHECK(count(forge, "completed") == 1);
 }
 
+TEST_CASE("a reader of the output that ends leaves the runs as a closed terminal does") {
+  const Program forge;
+  std::string command = "cd " + shell_quoted(forge.working_directory.string()) + " && ";
+  for (const auto& [name, value] : forge.environment)
+    command += "export " + name + "=" + shell_quoted(value) + " && ";
+  command += shell_quoted(forge.binary.string()) + " " +
+             shell_quoted(runs_of("1,2", endless_steps, {})) +
+             " 2>&1 | head -n 1 > /dev/null; exit ${PIPESTATUS[0]}";
+  const int ended = std::system(("bash -c " + shell_quoted(command)).c_str());
+  CHECK(WIFEXITED(ended));
+  CHECK(WEXITSTATUS(ended) == 3);
+  CHECK(count(forge, "running") == 1);
+  CHECK(status(forge).at("waiting").size() == 1);
+  REQUIRE(forge.call({"runs", "stop", "--all"}).exit_code == 0);
+}
+
 TEST_CASE("a terminal that closes while runs are prepared leaves them queued and exits with 3") {
   const Program forge;
   const SignalDisposition usual(SIGHUP, SIG_DFL);

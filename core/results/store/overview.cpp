@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json_file.h"
+#include "core/base/owner.h"
 #include "core/base/parallel.h"
 #include "core/config/experiment.h"
 #include "core/model/cost.h"
@@ -217,7 +218,7 @@ WaitingRun waiting(const fs::path& runs_dir,
   } else {
     waiting.closed = queue::foreign_entry_text(runs_dir, entry.run);
     if (!waiting.closed.empty() && !queue::is_own_entry(runs_dir, entry.run))
-      waiting.owner = queue::owner_name(queue::queue_folder(runs_dir) / "entries" / entry.run);
+      waiting.owner = owner_name(queue::queue_folder(runs_dir) / "entries" / entry.run);
   }
   const RunSummary* found = past.find(entry.run);
   if (!found || !config.is_object()) return waiting;

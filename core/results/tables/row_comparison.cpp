@@ -220,21 +220,35 @@ bool has_by_themselves(const AblationRow& row, const std::set<int64_t>& seeds) {
   return row.runs.size() == seeds.size() || std::all_of(runs.begin(), runs.end(), is_of_it);
 }
 
+/// Whether all other seeds of the row were planned after a moment: it had none but these then.
+bool had_no_others(const AblationRow& row,
+                   const std::set<int64_t>& seeds,
+                   const std::string& moment) {
+  const auto runs = original_runs(row);
+  return std::all_of(runs.begin(), runs.end(), [&](const store::RunSummary* run) {
+    return seeds.count(run->seed) > 0 || run->created > moment;
+  });
+}
+
 /// Whether these seeds are all that each row but one was to be run with, the one has them by
-/// themselves, and all was planned when nothing was known of the others: nobody has compared any
-/// two of these rows before, whatever else the one was run with.
+/// themselves or had no others when all was planned, and that was when nothing was known of the
+/// other rows: nobody has compared any two of these rows before, whatever else the one was run
+/// with.
 bool is_first_look(const std::vector<const AblationRow*>& rows, const std::set<int64_t>& seeds) {
-  size_t others = 0;
+  const AblationRow* older = nullptr;
   std::string planned, told;
   for (const AblationRow* row : rows) {
     const bool is_new = row->runs.size() == seeds.size() && row->planned_seeds == seeds.size();
-    if (!is_new && (++others > 1 || !has_by_themselves(*row, seeds))) return false;
+    if (!is_new && older) return false;
+    if (!is_new) older = row;
     for (const store::RunSummary* run : original_runs(*row)) {
       if (seeds.count(run->seed) == 0) continue;
       planned = std::max({planned, run->created, run->imported});
       if (is_new && (told.empty() || told_at(*run) < told)) told = told_at(*run);
     }
   }
+  if (older && !has_by_themselves(*older, seeds) && !had_no_others(*older, seeds, planned))
+    return false;
   return seeds.size() >= 2 && rows.size() > 1 && planned < told;
 }
 

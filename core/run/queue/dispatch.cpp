@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/owner.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/allowed_command.h"

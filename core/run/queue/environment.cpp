@@ -61,12 +61,16 @@ std::string own_variables() {
 }  // namespace
 
 fs::path environments_folder(const fs::path& queue_folder) {
+  // Hosts and containers that share a cache may have another queue under the same path, and one
+  // queue may be seen under several. A copy has another inode.
+  const std::string id = run::folder_id(fs::absolute(queue_folder).parent_path());
+  struct stat status {};
   std::error_code unreadable;
-  const fs::path folder = fs::weakly_canonical(fs::absolute(queue_folder), unreadable);
-  // Hosts and containers that share a cache may have another queue under the same path.
   const std::string queue =
-      folder.string() + '\0' + run::host_name() + '\0' + run::folder_id(folder.parent_path());
-  return user_cache_dir() / "environments" / hash_hex(queue);
+      id.empty() || ::stat(queue_folder.c_str(), &status) != 0
+          ? fs::weakly_canonical(fs::absolute(queue_folder), unreadable).string()
+          : id + " " + std::to_string(status.st_ino);
+  return user_cache_dir() / "environments" / hash_hex(run::host_name() + '\0' + queue);
 }
 
 void keep_own_environment(const fs::path& queue_folder, const std::string& group) try {

@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
+#include "core/base/folders.h"
 #include "core/base/parallel.h"
 #include "core/base/pinned_folder.h"
 #include "core/base/text.h"
@@ -46,6 +47,32 @@ std::optional<double> time_of(const fs::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return std::nullopt;
   return double(status.st_mtim.tv_sec) + double(status.st_mtim.tv_nsec) * 1e-9;
+}
+
+/// Times of the signs of whoever's forge on a host: a user may not be allowed to give the host's
+/// own. None where they cannot be looked at.
+std::optional<std::vector<double>> signs_of(const fs::path& runs_dir, const std::string& host) {
+  std::vector<fs::path> files = {sign_of(runs_dir, host)};
+  const std::string of_user = "@" + host;
+  for (const fs::path& sign : folder_entries(runs_dir / ".queue" / "hosts"))
+    if (ends_with(sign.filename().string(), of_user)) files.push_back(sign);
+  std::vector<double> times;
+  for (const fs::path& file : files) {
+    const std::optional<double> time = time_of(file);
+    if (!time && errno != ENOENT) return std::nullopt;
+    if (time) times.push_back(*time);
+  }
+  return times;
+}
+
+constexpr double silent_seconds = 30;  // supervisors give a sign each five, forge more often
+
+/// Whether none of the signs is of half a minute before or after a moment. One that lies behind it
+/// by more, as after a clock was set back, is none.
+bool are_all_old(const std::vector<double>& signs, double moment) {
+  return std::all_of(signs.begin(), signs.end(), [&](double sign) {
+    return std::abs(moment - sign) >= silent_seconds;
+  });
 }
 
 bool files_are_here(const worker::Request& request) {
@@ -117,8 +144,9 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
     const fs::path place = folder.path() / place_sign(own_place());
     const bool is_new = !path_exists(folder.path() / host) || !path_exists(place);
     touch(place);
-    touch(folder.path() / user_sign(host, ::geteuid()));
-    const std::optional<double> now = touch(folder.path() / host);
+    // The host's own may be one that another user has made.
+    const std::optional<double> users = touch(folder.path() / user_sign(host, ::geteuid()));
+    const std::optional<double> now = std::max(users, touch(folder.path() / host));
     if (is_new && now) forget_silent_hosts(folder.path(), *now);
     return now;
   } catch (const Error&) {
@@ -128,8 +156,11 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
 
 void correct_signs(const fs::path& runs_dir, const QueueEntry& entry, double now) {
   constexpr double allowed_seconds = 1;  // of two files that are touched at one time
-  for (const fs::path& file :
-       {sign_of(runs_dir, entry.host), runs_dir / ".queue" / "entries" / entry.run}) {
+  std::vector<fs::path> signs = {sign_of(runs_dir, entry.host),
+                                 runs_dir / ".queue" / "entries" / entry.run};
+  for (const fs::path& sign : folder_entries(runs_dir / ".queue" / "hosts"))
+    if (ends_with(sign.filename().string(), "@" + entry.host)) signs.push_back(sign);
+  for (const fs::path& file : signs) {
     if (time_of(file).value_or(0) <= now + allowed_seconds) continue;
     try {
       ::futimens(open_own_file(file, O_WRONLY).get(), nullptr);
@@ -140,44 +171,46 @@ void correct_signs(const fs::path& runs_dir, const QueueEntry& entry, double now
 }
 
 std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {
-  std::optional<double> last;
-  for (const fs::path& file :
-       {sign_of(runs_dir, entry.host), runs_dir / ".queue" / "entries" / entry.run}) {
-    const std::optional<double> time = time_of(file);
-    if (!time && errno != ENOENT) return std::nullopt;
-    last = std::max(last, time);
-  }
+  const std::optional<std::vector<double>> signs = signs_of(runs_dir, entry.host);
+  if (!signs) return std::nullopt;
+  std::optional<double> last = time_of(runs_dir / ".queue" / "entries" / entry.run);
+  if (!last && errno != ENOENT) return std::nullopt;
+  for (const double sign : *signs) last = std::max(last, std::optional(sign));
   return last;
 }
 
 namespace {
 
-constexpr double silent_seconds = 30;  // supervisors give a sign each five, forge more often
-
-bool is_silent_since(const fs::path& runs_dir, std::optional<double> last_sign) {
+/// Where this process can give no sign, nobody can say what time it is there.
+bool is_silent_since(const fs::path& runs_dir, const std::vector<double>& signs) {
   const std::optional<double> now = give_sign_of_life(runs_dir);
-  return !last_sign || !now || std::abs(*now - *last_sign) >= silent_seconds;
+  return signs.empty() || (now && are_all_old(signs, *now));
+}
+
+std::vector<double> sign_at(const fs::path& file) {
+  const std::optional<double> time = time_of(file);
+  return time ? std::vector<double>{*time} : std::vector<double>();
 }
 
 }  // namespace
 
 bool is_silent(const fs::path& runs_dir, const std::string& host) {
-  return is_silent_since(runs_dir, time_of(sign_of(runs_dir, host)));
+  const std::optional<std::vector<double>> signs = signs_of(runs_dir, host);
+  return signs && is_silent_since(runs_dir, *signs);
 }
 
 bool is_silent(const fs::path& runs_dir, const std::string& host, uid_t user) {
-  return is_silent_since(runs_dir, time_of(sign_of(runs_dir, user_sign(host, user))));
+  return is_silent_since(runs_dir, sign_at(sign_of(runs_dir, user_sign(host, user))));
 }
 
 bool is_place_silent(const fs::path& runs_dir, const std::string& place) {
-  return is_silent_since(runs_dir, time_of(sign_of(runs_dir, place_sign(place))));
+  return is_silent_since(runs_dir, sign_at(sign_of(runs_dir, place_sign(place))));
 }
 
 std::string unserved_run(const fs::path& runs_dir) {
   const std::string here = run::host_name();
-  // One of the future is none: a clock was set back since.
-  const double silence = unix_time() - time_of(sign_of(runs_dir, here)).value_or(0);
-  if (std::abs(silence) < silent_seconds) return "";
+  const std::optional<std::vector<double>> signs = signs_of(runs_dir, here);
+  if (signs && !are_all_old(*signs, unix_time())) return "";
   std::string next;
   std::vector<std::string> unread;  // who lists the queue says so
   for (const QueueEntry& entry : read_entries(runs_dir, &unread)) {

@@ -1,7 +1,6 @@
 #include "core/run/queue/owners.h"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,25 +12,13 @@
 #include <vector>
 
 #include "core/base/files.h"
+#include "core/base/owner.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/run/queue/queue.h"
 
 namespace forge::queue {
 namespace {
-
-std::string user_name(uid_t user) {
-  // A directory server may be asked for each, and a queue may hold thousands of one user's runs.
-  thread_local std::map<uid_t, std::string> known;
-  const auto [found, is_new] = known.try_emplace(user);
-  if (!is_new) return found->second;
-  passwd entry{};
-  passwd* named = nullptr;
-  std::vector<char> names(16 << 10);
-  const bool has_name =
-      ::getpwuid_r(user, &entry, names.data(), names.size(), &named) == 0 && named != nullptr;
-  return found->second = has_name ? entry.pw_name : "user " + std::to_string(user);
-}
 
 /// Owner and rights that a file is shown with.
 struct Shown {
@@ -90,11 +77,6 @@ void write_own_files(const fs::path& folder,
     rename_path(file, folder / name);
   }
   sync_path(folder);
-}
-
-std::string owner_name(const fs::path& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? user_name(status.st_uid) : "";
 }
 
 bool is_of_other_user(const fs::path& path) {

@@ -26,10 +26,6 @@ bool is_only_own(const std::filesystem::path& path);
 void write_own_files(const std::filesystem::path& folder,
                      const std::vector<std::pair<std::string, std::string>>& contents);
 
-/// The user who owns what stands at a path, "alice", or "user 1000" where the machine has no name
-/// for them; "" where nothing can be seen there.
-std::string owner_name(const std::filesystem::path& path);
-
 /// Whether another user owns what stands at a path.
 bool is_of_other_user(const std::filesystem::path& path);
 

@@ -15,6 +15,7 @@
 #include "core/base/folders.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
+#include "core/base/owner.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
@@ -199,7 +200,14 @@ std::string devices_text(const QueueEntry& entry) {
   return std::to_string(entry.count) + " of " + join(names, ", ");
 }
 
-nlohmann::json to_json(const QueueEntry& entry) { return worker::write_fields(entry); }
+/// Of an entry's fields. One who knew fewer would drop the others when it writes the entry.
+constexpr int entry_version = 2;
+
+nlohmann::json to_json(const QueueEntry& entry) {
+  nlohmann::json json = worker::write_fields(entry);
+  json["version"] = entry_version;
+  return json;
+}
 
 namespace {
 
@@ -226,6 +234,9 @@ void require_sound(const QueueEntry& entry) {
 }  // namespace
 
 QueueEntry entry_from_json(const nlohmann::json& json) {
+  const nlohmann::json version = json.value("version", nlohmann::json(1));
+  if (!version.is_number_integer() || version > entry_version)
+    throw Error("a newer version of forge has queued it, and starts it");
   QueueEntry entry = worker::read_fields<QueueEntry>(json, "entry of the queue");
   require_sound(entry);
   return entry;

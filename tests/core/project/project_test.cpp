@@ -1,4 +1,9 @@
 #include "core/project/project.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "core/base/files.h"
 #include "core/project/workspace.h"
 #include "tests/core/project/fixture.h"
@@ -21,6 +26,35 @@ TEST_CASE("the nearest folder upwards with a settings folder is the workspace") 
   REQUIRE(find_workspace(folder / "inner/deep/er")->settings ==
           folder / "inner/forgather_workspace");
   REQUIRE(find_workspace(folder / "other/")->root == folder.path());
+}
+
+TEST_CASE("another user's workspace is none for a folder of one's own below it", "[hostile]") {
+  if (::geteuid() != 0) return;  // only root can be two users
+  TemporaryFolder folder;
+  folder.write("scratch/forge_workspace/x", "");
+  folder.write("scratch/mine/x", "");
+  folder.write("scratch/theirs/x", "");
+  const fs::path scratch = folder / "scratch";
+  constexpr uid_t stranger = 65534;
+  for (const fs::path& theirs : {scratch / "forge_workspace", scratch / "theirs"})
+    REQUIRE(::chown(theirs.c_str(), stranger, stranger) == 0);
+  const auto refused = [&](const char* from) {
+    return error_of([&] { find_workspace(scratch / from); });
+  };
+  for (const char* from : {"mine", "mine/not there", "."}) {
+    CAPTURE(from);
+    CHECK(tests::contains(refused(from), "/scratch' belongs to "));
+    CHECK(tests::contains(refused(from), "'forge init' makes this folder a workspace"));
+  }
+  CHECK(refused("theirs").empty());  // where one goes into it
+  ::setenv("FORGE_TRUSTED_WORKSPACES", ("/nowhere:" + scratch.string()).c_str(), 1);
+  CHECK(refused("mine").empty());
+  ::unsetenv("FORGE_TRUSTED_WORKSPACES");
+  REQUIRE(::chown(scratch.c_str(), stranger, stranger) == 0);  // all of it
+  CHECK(refused(".").empty());
+  CHECK_FALSE(refused("mine").empty());
+  folder.write("scratch/mine/forge_workspace/x", "");
+  CHECK(find_workspace(scratch / "mine")->root == scratch / "mine");
 }
 
 TEST_CASE("configs that this user may not read are no empty project", "[closed]") {

@@ -121,6 +121,13 @@ TEST_CASE("what a baseline was run with before a row was planned costs the row n
       table_of({{"llama", 10, {1, 2, 3}}, {"llama", 12, {4, 5}, five}, {"canon_a", 12, five}});
   CHECK(plan_of(wider) == "as planned");
   CHECK(p_of(wider) == p_of(table_of({{"llama", 12, five}, {"canon_a", 12, five}})));
+  // And a third table for eight, later.
+  const Ablation widest = table_of({{"llama", 10, {1, 2, 3}},
+                                    {"llama", 12, {4, 5}, five},
+                                    {"canon_a", 12, five},
+                                    {"llama", 14, {6, 7, 8}, {1, 2, 3, 4, 5, 6, 7, 8}}});
+  CHECK(plan_of(widest) == "as planned");
+  CHECK(p_of(widest) == p_of(wider));
   // Not where the row was looked at before, nor with a part of a longer known list.
   CHECK(plan_of(table_of({{"llama", 10, {1, 2, 3}},
                           {"canon_a", 10, {1, 2, 3}},

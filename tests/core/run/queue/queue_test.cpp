@@ -202,6 +202,13 @@ TEST_CASE("an entry is written and read as it is", "[queue]") {
   REQUIRE(after.fail_fast);
 }
 
+TEST_CASE("an entry of a newer version is left to that", "[queue]") {
+  nlohmann::json json = to_json(entry("a", 1, 0));
+  CHECK(entry_from_json(json).run == "a");
+  json["version"] = json.at("version").get<int>() + 1;
+  CHECK(contains(tests::error_of([&] { entry_from_json(json); }), "a newer version of forge"));
+}
+
 TEST_CASE("a damaged entry is named by its field", "[queue]") {
   nlohmann::json json = to_json(entry("a", 0, 0));
   json["units"] = "many";
@@ -433,7 +440,8 @@ TEST_CASE("the queue is kept behind no link", "[queue][hostile]") {
   for (const fs::path& link : {sign.parent_path(), sign}) {
     make_directories((folder / link).parent_path());
     fs::create_symlink(elsewhere / "new", folder / link);
-    CHECK_FALSE(give_sign_of_life(folder.path()));
+    // In the folder a user's own sign is given all the same.
+    CHECK(give_sign_of_life(folder.path()).has_value() == (link == sign));
     fs::remove(folder / link);
   }
   REQUIRE(fs::is_empty(elsewhere.path()));
