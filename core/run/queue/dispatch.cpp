@@ -16,6 +16,7 @@
 #include "core/run/checkpoint_space.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
+#include "core/run/queue/gpu_names.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/keeper.h"
 #include "core/run/queue/owners.h"
@@ -407,7 +408,8 @@ class Dispatcher {
   }
 
   /// What the run's command calls a device of its entry.
-  static std::string visible_device(const QueueEntry& entry, const std::string& name) {
+  static std::optional<std::string> visible_device(const QueueEntry& entry,
+                                                   const std::string& name) {
     for (const LeaseDevice& device : entry.devices)
       if (device.name == name && !device.visible.empty()) return device.visible;
     return name;
@@ -428,15 +430,19 @@ class Dispatcher {
     if (is_locked_by_others(folder))
       return wait_for(waiting, "its file 'lock', which another process has locked");
     run::SupervisorStart supervision;
+    std::optional<KeptEnvironment> kept = queue_.environment_of(waiting);
     std::vector<std::string> devices;
     for (const Lease& lease : leases) {
+      const std::optional<std::string> visible =
+          kept ? visible_device(waiting, lease.device()) : visible_name(lease.device());
+      if (!visible) return wait_for(waiting, "a process that sees " + lease.device());
       supervision.leases.push_back(lease.descriptor());
-      supervision.devices.push_back(visible_device(waiting, lease.device()));
+      supervision.devices.push_back(*visible);
       devices.push_back(lease.device());
     }
     supervision.stop_after = waiting.stop_after;
     bool lost_environment = false;
-    if (std::optional<KeptEnvironment> kept = queue_.environment_of(waiting)) {
+    if (kept) {
       supervision.environment = std::move(kept->variables);
       supervision.settings = std::move(kept->settings);
     } else if (waiting.variables) {

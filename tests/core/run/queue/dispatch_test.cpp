@@ -163,7 +163,9 @@ TEST_CASE("a lease is of the machine's GPU, whatever number a command has for it
   const auto add = [&](uint64_t seed) {
     QueueEntry entry = scene.add(seed, 24);
     entry.devices = resource_request(seen, "cuda", 0, 8).devices;
+    entry.group = "command-" + std::to_string(seed);
     scene.put(entry);
+    Queue(scene.path()).add(entry);  // keeps its environment
     return entry;
   };
   ::setenv("CUDA_VISIBLE_DEVICES", "1", 1);
@@ -179,6 +181,21 @@ TEST_CASE("a lease is of the machine's GPU, whatever number a command has for it
   REQUIRE(until([&] { return fs::exists(asked) && !read_file(asked).empty(); }));
   CHECK(contains(read_file(asked), "--device cuda:0"));  // as its command sees it
   CHECK(contains(done.waiting.at(third.run), "held by " + second.run));
+}
+
+TEST_CASE("a run whose environment is gone waits for a process that sees its GPU",
+          "[queue][dispatch][lease]") {
+  Scene scene(holds_the_lock);
+  QueueEntry entry = scene.add(1, 24);
+  entry.devices = {{"cuda:1", 24, "cuda:0"}};
+  scene.put(entry);
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  const DispatchResult done = scene.dispatch();
+  CHECK(done.started.empty());
+  CHECK(contains(done.waiting.at(entry.run), "a process that sees cuda:1"));
+  ::setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+  CHECK(scene.started() == Runs{entry.run});
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_CASE("a run of several GPUs gets all of them and their leases, or waits for all",
