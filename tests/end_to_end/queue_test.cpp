@@ -12,6 +12,7 @@
 
 #include "core/base/files.h"
 #include "core/base/parallel.h"
+#include "core/base/text.h"
 #include "core/run/run_folder.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
