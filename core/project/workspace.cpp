@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -121,22 +122,41 @@ void collect_projects(const fs::path& folder,
 
 }  // namespace
 
-std::optional<Workspace> find_workspace(const fs::path& from) {
+namespace {
+
+/// `require` may throw Error of the workspace that is found.
+std::optional<Workspace> workspace_above(
+    const fs::path& from,
+    const std::function<void(const fs::path& root, const fs::path& settings)>& require) {
   for (fs::path folder = absolute_folder(from);; folder = folder.parent_path()) {
     if (const auto settings = settings_folder_of(folder)) {
       require_printable_path(folder, "the workspace", "rename the folder");
-      require_trusted(folder, *settings, absolute_folder(from));
+      require(folder, *settings);
       return open_workspace(folder, *settings);
     }
     if (folder == folder.parent_path()) return std::nullopt;
   }
 }
 
+/// That of the program's own tree, whoever owns it: the program itself is trusted.
+std::optional<Workspace> workspace_of_program(const fs::path& program) {
+  return workspace_above(absolute_folder(program).parent_path(),
+                         [](const fs::path&, const fs::path&) {});
+}
+
+}  // namespace
+
+std::optional<Workspace> find_workspace(const fs::path& from) {
+  return workspace_above(from, [&](const fs::path& root, const fs::path& settings) {
+    require_trusted(root, settings, absolute_folder(from));
+  });
+}
+
 Workspace locate_workspace(const fs::path& here, const fs::path& program) {
   const fs::path share = share_folder(program);
   std::optional<Workspace> workspace = find_workspace(here);
   if (!workspace && !share.empty()) workspace = open_workspace(share, *settings_folder_of(share));
-  if (!workspace) workspace = find_workspace(absolute_folder(program).parent_path());
+  if (!workspace) workspace = workspace_of_program(program);
   if (!workspace) {
     throw Error("no workspace: neither " + absolute_folder(here).string() +
                     " nor a folder above it holds forge_workspace/",
@@ -150,7 +170,7 @@ bool is_shipped(const Workspace& workspace, const fs::path& here, const fs::path
   const fs::path share = share_folder(program);
   if (!share.empty()) return workspace.root == share;
   if (lies_below(absolute_folder(here), workspace.root)) return false;
-  const auto source_tree = find_workspace(absolute_folder(program).parent_path());
+  const auto source_tree = workspace_of_program(program);
   return source_tree && source_tree->root == workspace.root;
 }
 

@@ -102,10 +102,6 @@ std::vector<LeaseDevice> devices_here(const fs::path& runs_dir, const std::strin
   return devices;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr double day_seconds = 24 * 3600, most_days = 90;
 
 /// Should such a host come back, it gives its next sign as a new one does.
@@ -117,10 +113,6 @@ void forget_silent_hosts(const fs::path& folder, double now) {
     if (last && now - *last > days * day_seconds) fs::remove(sign, ignored);
   }
 }
-
-}  // namespace
-
-namespace {
 
 /// Sets the file's time to this moment. Returns it; none where this user may not.
 std::optional<double> touch(const fs::path& file) {

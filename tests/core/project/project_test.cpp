@@ -53,6 +53,9 @@ TEST_CASE("another user's workspace is none for a folder of one's own below it",
   REQUIRE(::chown(scratch.c_str(), stranger, stranger) == 0);  // all of it
   CHECK(refused(".").empty());
   CHECK_FALSE(refused("mine").empty());
+  // A program's own tree is its, whoever built it there.
+  const fs::path program = folder.write("scratch/mine/build/forge", "");
+  CHECK(locate_workspace("/", program).root == scratch);
   folder.write("scratch/mine/forge_workspace/x", "");
   CHECK(find_workspace(scratch / "mine")->root == scratch / "mine");
 }
