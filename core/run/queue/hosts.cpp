@@ -49,15 +49,19 @@ std::optional<double> time_of(const fs::path& file) {
   return double(status.st_mtim.tv_sec) + double(status.st_mtim.tv_nsec) * 1e-9;
 }
 
-/// Times of the signs of whoever's forge on a host: a user may not be allowed to give the host's
-/// own. None where they cannot be looked at.
-std::optional<std::vector<double>> signs_of(const fs::path& runs_dir, const std::string& host) {
+/// A host's own and those of its users: a user may not be allowed to give the host's.
+std::vector<fs::path> sign_files_of(const fs::path& runs_dir, const std::string& host) {
   std::vector<fs::path> files = {sign_of(runs_dir, host)};
   const std::string of_user = "@" + host;
   for (const fs::path& sign : folder_entries(runs_dir / ".queue" / "hosts"))
     if (ends_with(sign.filename().string(), of_user)) files.push_back(sign);
+  return files;
+}
+
+/// Times of a host's signs; none where they cannot be looked at.
+std::optional<std::vector<double>> signs_of(const fs::path& runs_dir, const std::string& host) {
   std::vector<double> times;
-  for (const fs::path& file : files) {
+  for (const fs::path& file : sign_files_of(runs_dir, host)) {
     const std::optional<double> time = time_of(file);
     if (!time && errno != ENOENT) return std::nullopt;
     if (time) times.push_back(*time);
@@ -67,8 +71,8 @@ std::optional<std::vector<double>> signs_of(const fs::path& runs_dir, const std:
 
 constexpr double silent_seconds = 30;  // supervisors give a sign each five, forge more often
 
-/// Whether none of the signs is of half a minute before or after a moment. One that lies behind it
-/// by more, as after a clock was set back, is none.
+/// Whether all signs are more than half a minute away from a moment. One that lies so far in the
+/// future, as after a clock was set back, counts as old, too.
 bool are_all_old(const std::vector<double>& signs, double moment) {
   return std::all_of(signs.begin(), signs.end(), [&](double sign) {
     return std::abs(moment - sign) >= silent_seconds;
@@ -148,10 +152,8 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
 
 void correct_signs(const fs::path& runs_dir, const QueueEntry& entry, double now) {
   constexpr double allowed_seconds = 1;  // of two files that are touched at one time
-  std::vector<fs::path> signs = {sign_of(runs_dir, entry.host),
-                                 runs_dir / ".queue" / "entries" / entry.run};
-  for (const fs::path& sign : folder_entries(runs_dir / ".queue" / "hosts"))
-    if (ends_with(sign.filename().string(), "@" + entry.host)) signs.push_back(sign);
+  std::vector<fs::path> signs = sign_files_of(runs_dir, entry.host);
+  signs.push_back(runs_dir / ".queue" / "entries" / entry.run);
   for (const fs::path& file : signs) {
     if (time_of(file).value_or(0) <= now + allowed_seconds) continue;
     try {
