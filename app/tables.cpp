@@ -14,7 +14,7 @@
 #include "core/config/resolve.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
-#include "core/results/tables/other_sets.h"
+#include "core/results/tables/other_seeds.h"
 #include "core/results/tables/read_table.h"
 
 namespace forge::app {

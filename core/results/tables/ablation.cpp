@@ -22,6 +22,7 @@
 #include "core/results/tables/known_seeds.h"
 #include "core/results/tables/made_runs.h"
 #include "core/results/tables/other_budgets.h"
+#include "core/results/tables/other_seeds.h"
 #include "core/results/tables/other_sets.h"
 #include "core/results/tables/provenance.h"
 #include "core/results/tables/row_builder.h"

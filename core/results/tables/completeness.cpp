@@ -17,9 +17,10 @@
 #include "core/results/tables/comparability.h"
 #include "core/results/tables/comparable_metrics.h"
 #include "core/results/tables/other_budgets.h"
-#include "core/results/tables/other_sets.h"
+#include "core/results/tables/other_seeds.h"
 #include "core/results/tables/row_comparison.h"
 #include "core/results/tables/run_times.h"
+#include "core/results/tables/set_place.h"
 #include "core/results/tables/table_design.h"
 #include "core/results/tables/turns.h"
 

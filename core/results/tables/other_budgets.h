@@ -5,7 +5,7 @@
 
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/made_runs.h"
-#include "core/results/tables/other_sets.h"
+#include "core/results/tables/set_place.h"
 
 /// At which other budgets rows could have been compared: losses at equal time and FLOPs are those
 /// at the budget of the row that needs the least, and who runs that row with another size or length

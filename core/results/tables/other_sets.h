@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/made_runs.h"
 
@@ -29,37 +26,5 @@ void count_other_sets(const MadeRuns& made,
                       const TableSpec& declared,
                       const AblationOptions& options,
                       Ablation& ablation);
-
-/// Which of several sets of runs is compared.
-struct SetPlace {
-  size_t number = 1;  ///< in the order in which the sets were made
-  size_t tables = 0;  ///< declared together with this one, with runs that were made before
-
-  /// By what each p is multiplied for it (statistics::set_factor).
-  double factor() const;
-};
-
-/// That of rows which are compared with each other. Before it come the sets that were made before
-/// the last of these rows was, here or where they were imported from. Where sets of two rows go
-/// together in several ways, each way is a set. What is made later changes nothing, and neither
-/// does what other rows were tried with.
-SetPlace place_of(const std::vector<const AblationRow*>& rows);
-
-/// What the line above the table says of them; without a name if there are none.
-SetupEntry describe_other_sets(const Ablation& ablation);
-
-/// The same for runs of one experiment, and seldom for others. Their configs, which decide it, take
-/// longer to read.
-std::string rough_experiment_key(const store::RunSummary& run);
-
-/// Adds, for each row of several seeds, those that it does not show of its experiment, or of one
-/// whose runs its own repeat, and that runs under other names or settings completed: its own may
-/// have been chosen by what these found. `runs`: of the project, as the table gets them.
-void add_other_seeds(const std::vector<store::ConfiguredRun>& runs,
-                     const AblationOptions& options,
-                     Ablation& ablation);
-
-/// What the line above the table says of these seeds; without a name if there are none.
-SetupEntry describe_other_seeds(const Ablation& ablation);
 
 }  // namespace forge::tables

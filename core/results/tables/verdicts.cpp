@@ -8,7 +8,7 @@
 #include "core/results/metrics.h"
 #include "core/results/statistics/significance.h"
 #include "core/results/tables/other_budgets.h"
-#include "core/results/tables/other_sets.h"
+#include "core/results/tables/set_place.h"
 
 namespace forge::tables {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/estimate.h"
-#include "core/results/tables/other_sets.h"
+#include "core/results/tables/set_place.h"
 #include "core/results/tables/row_comparison.h"
 
 /// What a table says is real. All that it tests is one family: the rows of every column against the

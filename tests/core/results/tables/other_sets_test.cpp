@@ -13,6 +13,7 @@
 #include "core/config/experiment.h"
 #include "core/results/tables/repetitions.h"
 #include "core/results/tables/row_comparison.h"
+#include "core/results/tables/set_place.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
 #include "tests/core/results/tables/lab.h"
