@@ -107,7 +107,9 @@ bool Tuning::has(const ConfiguredRun& run) const {
          (first == repetitions_.end() || is_tuning_run(declared_, first->second));
 }
 
-bool Tuning::has_tried(const MadeSet& set, const MadeSet& own, const std::set<int64_t>& telling) const {
+bool Tuning::has_tried(const MadeSet& set,
+                       const MadeSet& own,
+                       const std::set<int64_t>& telling) const {
   if (!declared_.best_of) return false;
   const auto differences = run::identity_differences(set.identity, own.identity);
   const auto is_of_key = [&](const auto& difference) {
@@ -124,8 +126,7 @@ std::set<int64_t> Tuning::undeclared_seeds_of(const MadeSet& own) const {
   std::set<int64_t> seeds;
   for (const ConfiguredRun* run : own.runs) {
     const int64_t seed = run->summary.seed;
-    if (declared_.best_of && is_tuning_seed(*declared_.best_of, seed) && tells(*run) &&
-        !has(*run))
+    if (declared_.best_of && is_tuning_seed(*declared_.best_of, seed) && tells(*run) && !has(*run))
       seeds.insert(seed);
   }
   return seeds;
@@ -137,7 +138,9 @@ Declarations::Declarations(const TableSpec& own, const AblationOptions& options)
     if (table.name != own.name) others_.push_back({&table, design_key(table)});
 }
 
-Declarations::Account Declarations::of(const MadeSet& set, const MadeSet& shown, const AblationRow& row) const {
+Declarations::Account Declarations::of(const MadeSet& set,
+                                       const MadeSet& shown,
+                                       const AblationRow& row) const {
   for (const bool may_extend : {false, true}) {
     for (const Declared& other : others_) {
       if (!varies_all(*other.table, set, shown) || !could_show(*other.table, set, may_extend) ||

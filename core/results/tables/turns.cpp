@@ -73,13 +73,13 @@ std::vector<Pair> pairs_by_seed(Runs own, Runs others) {
   return pairs;
 }
 
-/// What two rows are compared by.
-struct Comparison {
+/// Which pairs of runs of two rows were made in turn.
+struct TurnRule {
   const BusyTimes& busy;
   double usual = 600;  ///< a break that is no longer, or than any of the runs took, changes nothing
   double at_once;      ///< runs that begin within so many seconds do so at once, on several devices
 
-  Comparison(const Runs& own, const Runs& others, const BusyTimes& busy_times) : busy(busy_times) {
+  TurnRule(const Runs& own, const Runs& others, const BusyTimes& busy_times) : busy(busy_times) {
     double shortest = wall_seconds_of(*own.front());
     for (const Runs* runs : {&own, &others}) {
       for (const Run* run : *runs) {
@@ -149,13 +149,13 @@ struct Comparison {
 
 Turns turns_of(const AblationRow& row, const AblationRow& other, const BusyTimes& busy) {
   const Runs own = in_order(row), others = in_order(other);
-  const Comparison compare(own, others, busy);
+  const TurnRule rule(own, others, busy);
   std::vector<Pair> pairs = pairs_by_seed(own, others);
-  size_t in_turn = compare.count_in_turn(pairs);
+  size_t in_turn = rule.count_in_turn(pairs);
   // Seeds may have been given to the rows in another order.
   if (std::vector<Pair> in_order = pairs_in_order(own, others);
-      compare.count_in_turn(in_order) > in_turn) {
-    in_turn = compare.count_in_turn(in_order);
+      rule.count_in_turn(in_order) > in_turn) {
+    in_turn = rule.count_in_turn(in_order);
     pairs = std::move(in_order);
   }
   // A single one is an outlier that the interval has in it: t is 1 by it alone. One pair is in turn
@@ -166,7 +166,7 @@ Turns turns_of(const AblationRow& row, const AblationRow& other, const BusyTimes
     return begin_of(*pair.second) - begin_of(*pair.first) <= longest_apart;
   });
   if (static_cast<size_t>(near) < std::max<size_t>(2, pairs.size() - 1)) return Turns::hours_apart;
-  if (compare.begins_after_breaks(pairs)) return Turns::one_row_begins;
+  if (rule.begins_after_breaks(pairs)) return Turns::one_row_begins;
   int64_t own_first = 0, other_first = 0;
   for (const Pair& pair : pairs)
     if (begun_at(*pair.first) != begun_at(*pair.second))

@@ -6,8 +6,8 @@
 
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/estimate.h"
-#include "core/results/tables/set_place.h"
 #include "core/results/tables/row_comparison.h"
+#include "core/results/tables/set_place.h"
 
 /// What a table says is real. All that it tests is one family: the rows of every column against the
 /// baseline, which row is the best, and the claims.
