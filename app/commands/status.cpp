@@ -96,6 +96,8 @@ std::string hindrance_text(const std::vector<store::WaitingRun>& waiting) {
   for (const store::WaitingRun& run : waiting) {
     if (!run.closed.empty() && run.owner.empty())
       text += run.entry.run + " waits for " + tables::printable(run.closed) + ".\n";
+    if (!run.limits.empty())
+      text += run.entry.run + " waits for " + tables::printable(run.limits) + ".\n";
     if (!run.no_room.empty())
       text += run.entry.run + " waits for room: " + tables::printable(run.no_room) + ".\n";
   }
@@ -116,7 +118,6 @@ std::string waiting_text(const std::vector<store::WaitingRun>& waiting) {
   return aligned(lines, {1, 2, 3}) + hindrance_text(waiting);
 }
 
-/// Why nothing waiting begins; "" where something will. `run` is the next one that nothing starts.
 /// What is going on at some moment.
 struct Status {
   store::Overview overview;
@@ -185,6 +186,7 @@ nlohmann::json overview_json(const Status& status) {
     entry["host_silent_seconds"] = or_null(run.host_silent_seconds);
     entry["owner"] = run.owner.empty() ? nlohmann::json() : nlohmann::json(run.owner);
     entry["closed"] = run.closed.empty() ? nlohmann::json() : nlohmann::json(run.closed);
+    entry["limits"] = run.limits.empty() ? nlohmann::json() : nlohmann::json(run.limits);
     entry["no_room"] = run.no_room.empty() ? nlohmann::json() : nlohmann::json(run.no_room);
     entry["steps_left"] = run.steps_left;
     entry["seconds"] = or_null(run.seconds);

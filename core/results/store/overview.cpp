@@ -16,6 +16,7 @@
 #include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/queue/keeper.h"
 #include "core/run/queue/owners.h"
 #include "core/run/run_folder.h"
 
@@ -261,6 +262,14 @@ Overview overview(ResultStore& store, const fs::path& runs_dir, size_t max_ended
     for (const queue::QueueEntry& entry : snapshot.entries) {
       if (queued.count(entry.run) > 0)
         overview.waiting.push_back(waiting(runs_dir, entry, past, config_of(entry.run)));
+    }
+    std::map<std::string, bool> lacks_limits;  // by the commands that ask for a run
+    for (WaitingRun& waiting : overview.waiting) {
+      const queue::QueueEntry& entry = waiting.entry;
+      if (entry.host != run::host_name() || !waiting.closed.empty()) continue;
+      const auto [known, is_new] = lacks_limits.try_emplace(queue::askers_text(entry));
+      if (is_new) known->second = queue::lacks_limits(runs_dir, snapshot.entries, entry);
+      if (known->second) waiting.limits = queue::limits_text(entry.run);
     }
     const auto next = std::find_if(
         overview.waiting.begin(), overview.waiting.end(), [](const WaitingRun& waiting) {

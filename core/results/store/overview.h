@@ -86,6 +86,8 @@ struct WaitingRun {
   std::string owner;
   /// What of its files this user may not read or write; "".
   std::string closed;
+  /// What it waits for where nothing here may give it the limits of its command; "".
+  std::string limits;
   /// What the disk has no room for, of the first run that this host is to start; "".
   std::string no_room;
   std::string config;

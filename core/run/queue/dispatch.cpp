@@ -236,18 +236,14 @@ class Dispatcher {
   /// keeper behind that does.
   bool is_beyond_own_limits(const QueueEntry& entry) {
     if (!beyond_own_limits(entry)) return false;
-    wait_for(entry,
-             "a forge with the limits of its command ('ulimit', 'nice', groups): " +
-                 quoted_command("forge runs resume " + shell_quoted(entry.run)) +
-                 " starts it with those of the shell");
+    wait_for(entry, limits_text(entry.run));
     return true;
   }
 
   /// The environment that this process may not give the run; none where it may.
   const std::optional<KeptEnvironment>& beyond_own_limits(const QueueEntry& entry) {
-    const std::string askers = entry.group + " " + join(texts_of(entry.others, &Asker::group), " ");
-    const auto [known, is_new] = beyond_.try_emplace(askers);
-    if (is_new) known->second = queue_.environment_of(entry);
+    const auto [known, is_new] = beyond_.try_emplace(askers_text(entry));
+    if (is_new) known->second = environment_of(runs_dir_, entry);
     if (is_new && known->second && worker::may_start_with(known->second->settings, ::getpid()))
       known->second.reset();
     return known->second;
@@ -430,7 +426,7 @@ class Dispatcher {
     if (is_locked_by_others(folder))
       return wait_for(waiting, "its file 'lock', which another process has locked");
     run::SupervisorStart supervision;
-    std::optional<KeptEnvironment> kept = queue_.environment_of(waiting);
+    std::optional<KeptEnvironment> kept = environment_of(runs_dir_, waiting);
     std::vector<std::string> devices;
     for (const Lease& lease : leases) {
       const std::optional<std::string> visible =

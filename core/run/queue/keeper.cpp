@@ -2,14 +2,16 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <cerrno>
 
+#include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/place.h"
@@ -42,6 +44,25 @@ fs::path keeper_file(const fs::path& runs_dir,
   const std::string name =
       "keeper-" + run::host_name() + "-" + std::to_string(::geteuid()) + "-" + place + "-";
   return runs_dir / ".queue" / (name + hash_hex(worker::to_text(settings)).substr(0, 8));
+}
+
+bool lacks_limits(const fs::path& runs_dir,
+                  const std::vector<QueueEntry>& entries,
+                  const QueueEntry& entry) {
+  const std::optional<KeptEnvironment> kept = environment_of(runs_dir, entry);
+  if (!kept || worker::may_start_with(kept->settings, ::getpid())) return false;
+  const auto supervisor_may = [&](const QueueEntry& other) {
+    return !other.device.empty() && other.host == run::host_name() && other.supervisor > 0 &&
+           worker::may_start_with(kept->settings, other.supervisor);
+  };
+  return std::none_of(entries.begin(), entries.end(), supervisor_may) &&
+         !FileLock::is_held(keeper_file(runs_dir, entry.place, kept->settings));
+}
+
+std::string limits_text(const std::string& run) {
+  return "a forge with the limits of its command ('ulimit', 'nice', groups): " +
+         quoted_command("forge runs resume " + shell_quoted(run)) +
+         " starts it with those of the shell";
 }
 
 void keep_queue(const fs::path& runs_dir, const fs::path& program, double interval_seconds) {

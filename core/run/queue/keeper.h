@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "core/run/queue/queue.h"
 #include "core/worker/process_settings.h"
 
 /// A process that keeps the queue while runs wait and no supervisor of this user's looks after
@@ -19,6 +21,16 @@ int start_keeper(const std::filesystem::path& runs_dir, const std::filesystem::p
 std::filesystem::path keeper_file(const std::filesystem::path& runs_dir,
                                   const std::string& place,
                                   worker::ProcessSettings settings);
+
+/// Whether nothing here starts this user's waiting run for its limits: neither this process nor one
+/// that supervises a run of the queue may give it those of its command, and no keeper does. The
+/// others may not be seen. `entries`: of the queue.
+bool lacks_limits(const std::filesystem::path& runs_dir,
+                  const std::vector<QueueEntry>& entries,
+                  const QueueEntry& entry);
+
+/// What such a run waits for.
+std::string limits_text(const std::string& run);
 
 /// Dispatches every few seconds until no run waits here that this user would start, or a supervisor
 /// of this user's looks after those that do. Returns at once where another process does so for this

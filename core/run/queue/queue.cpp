@@ -173,6 +173,10 @@ void fields(Visitor& visit, QueueEntry& entry) {
   visit.optional("goes_on", entry.goes_on);
 }
 
+std::string askers_text(const QueueEntry& entry) {
+  return entry.group + " " + join(texts_of(entry.others, &Asker::group), " ");
+}
+
 bool is_asked_by(const QueueEntry& entry, const std::string& group) {
   return entry.group == group ||
          std::any_of(entry.others.begin(), entry.others.end(), [&](const Asker& other) {
@@ -509,19 +513,20 @@ bool Queue::is_served_by_another_user(const std::string& run) const {
   });
 }
 
-std::optional<KeptEnvironment> Queue::environment_of(const QueueEntry& entry) const {
-  std::optional<KeptEnvironment> first = kept_environment(folder_, entry.group);
-  if (!first || worker::may_start_with(first->settings, ::getpid())) return first;
-  for (const Asker& other : entry.others) {
-    std::optional<KeptEnvironment> kept = kept_environment(folder_, other.group);
-    if (kept && worker::may_start_with(kept->settings, ::getpid())) return kept;
-  }
-  return first;
-}
-
 void Queue::forget(const std::string& run) {
   const auto is_it = [&](const QueueEntry& entry) { return entry.run == run; };
   entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_it), entries_.end());
+}
+
+std::optional<KeptEnvironment> environment_of(const fs::path& runs_dir, const QueueEntry& entry) {
+  const fs::path folder = queue_folder(runs_dir);
+  std::optional<KeptEnvironment> first = kept_environment(folder, entry.group);
+  if (!first || worker::may_start_with(first->settings, ::getpid())) return first;
+  for (const Asker& other : entry.others) {
+    std::optional<KeptEnvironment> kept = kept_environment(folder, other.group);
+    if (kept && worker::may_start_with(kept->settings, ::getpid())) return kept;
+  }
+  return first;
 }
 
 }  // namespace forge::queue

@@ -116,6 +116,9 @@ struct QueueEntry {
   bool goes_on = false;  ///< asked for while it was stopping: it waits again when it has stopped
 };
 
+/// The groups of all commands that ask for the run, with spaces between them.
+std::string askers_text(const QueueEntry& entry);
+
 /// Whether the command asks for the run.
 bool is_asked_by(const QueueEntry& entry, const std::string& group);
 
@@ -181,10 +184,6 @@ class Queue {
   void ask_for_active(const QueueEntry& entry);
   /// The command asks for the run no longer, if another one does. Returns whether another one does.
   bool leave_to_others(const std::string& run, const std::string& group);
-  /// The environment of the command that asked for the run here, or of the first one whose settings
-  /// this process may give. It is started in that, whoever starts it: another one's might change
-  /// what it computes, or how fast. None where none is in this user's cache.
-  std::optional<KeptEnvironment> environment_of(const QueueEntry& entry) const;
 
  private:
   struct DelayedStop;
@@ -207,6 +206,10 @@ class Queue {
 /// without `problems` that throws Error.
 std::vector<QueueEntry> read_entries(const fs::path& runs_dir,
                                      std::vector<std::string>* problems = nullptr);
+/// The environment of the command that asked for the run here, or of the first one whose settings
+/// this process may give. It is started in that, whoever starts it: another one's might change what
+/// it computes, or how fast. None where none is in this user's cache.
+std::optional<KeptEnvironment> environment_of(const fs::path& runs_dir, const QueueEntry& entry);
 /// Whether the run waits now, as Queue::may_wait.
 bool is_queued(const fs::path& runs_dir, const std::string& run);
 /// Whether a command of another group asks for the run now.

@@ -13,6 +13,7 @@
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
+#include "core/run/queue/keeper.h"
 #include "core/run/queue/place.h"
 #include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
@@ -757,6 +758,15 @@ TEST_CASE("a run is started with the limits and in the folder of the command tha
     CHECK(done.started[0].run == other.run);
     CHECK(done.waiting.at(entry.run).find("with the limits of its command") != std::string::npos);
     CHECK(scene.queued(entry));
+    const auto lacks = [&](const QueueEntry& waiting) {
+      return lacks_limits(scene.path(), read_entries(scene.path()), waiting);
+    };
+    CHECK(lacks(entry));
+    CHECK_FALSE(lacks(other));
+    {
+      const auto keeper = FileLock::try_acquire(keeper_file(scene.path(), entry.place, settings));
+      CHECK_FALSE(lacks(entry));
+    }
     // Another command whose settings are no hindrance asks for it, too.
     finish_queued_run(scene.path(), other.run, false);
     QueueEntry again = entry;
