@@ -11,6 +11,7 @@
 #include "core/project/workspace.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
+#include "core/results/store/sync.h"
 #include "core/run/moved_files.h"
 
 namespace forge::store {
