@@ -80,7 +80,7 @@ void print_queued(const std::vector<PendingRun>& runs, bool json) {
 std::string other_owner(const PendingRun& run, const std::set<std::string>& own) {
   const std::string& id = run.planned.record.id;
   const std::filesystem::path runs_dir = run.planned.folder.path().parent_path();
-  const std::filesystem::path entry = queue::queue_folder(runs_dir) / "entries" / id;
+  const std::filesystem::path entry = queue::entry_file(runs_dir, id);
   const bool is_others = own.count(id) == 0 && queue::is_of_other_user(entry);
   return is_others ? tables::printable(owner_name(entry)) : "";
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdint>
 #include <deque>
 #include <iostream>
 #include <map>
@@ -12,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "app/run_view.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
@@ -19,83 +18,15 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/manage/run_log.h"
-#include "core/results/store/run_summary.h"
 #include "core/run/event_log.h"
-#include "core/run/host.h"
 #include "core/run/input_files.h"
 #include "core/run/queue/dispatch.h"
-#include "core/run/queue/owners.h"
-#include "core/run/queue/place.h"
 #include "core/run/queue/withdraw.h"
 #include "core/run/start.h"
 #include "core/run/supervisor.h"
-#include "core/worker/messages.h"
 
 namespace forge::app {
 namespace {
-
-/// The live line of a run, gathered from its events.
-class RunView {
- public:
-  void take(const worker::Event& event, double time) {
-    if (const auto* started = std::get_if<worker::Started>(&event)) {
-      // What was said of later steps is about weights that are gone.
-      if (started->first_step < pace_.step()) *this = RunView();
-    }
-    pace_.take(event, time);
-    if (const auto* progress = std::get_if<worker::Progress>(&event)) {
-      phase_ = progress->phase;
-    } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
-      phase_ = "train";
-      loss_ = metrics->loss;
-      if (metrics->tokens_per_second) tokens_per_second_ = metrics->tokens_per_second;
-    } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
-      eval_loss_ = evaluation->loss;
-      const auto* score = store::headline(evaluation->scores);
-      score_ = score ? tables::printable(score->first) + " " +
-                           results::fixed_text(score->second.value, 4)
-                     : "";
-    }
-  }
-
-  bool started() const { return pace_.max_steps() > 0; }
-
-  /// Of its steps, 0 to 1.
-  double fraction() const { return pace_.fraction(); }
-
-  /// "step 120/300  ETA 12s  loss 1.2345  …": the end may not fit into the terminal
-  std::string text() const {
-    std::string text =
-        "step " + std::to_string(pace_.step()) + "/" + std::to_string(pace_.max_steps());
-    if (phase_ == "evaluate") {
-      text += "  evaluating";
-    } else if (phase_ == "save") {
-      text += "  saving";
-    } else if (const auto seconds = pace_.seconds_left(unix_time())) {
-      text += "  ETA " + human_duration(*seconds);
-    }
-    if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
-    if (eval_loss_) text += "  eval " + results::fixed_text(*eval_loss_, 4);
-    if (!score_.empty()) text += "  " + score_;
-    if (tokens_per_second_)
-      text += "  " + with_thousands(std::llround(*tokens_per_second_)) + " tok/s";
-    return text;
-  }
-
-  /// "40 %  loss 1.2345"
-  std::string short_text() const {
-    std::string text = std::to_string(std::lround(100 * fraction())) + " %";
-    if (loss_) text += "  loss " + results::fixed_text(*loss_, 4);
-    return text;
-  }
-
- private:
-  run::Pace pace_;
-  std::string phase_;
-  std::optional<double> loss_, eval_loss_;
-  std::string score_;                        ///< of the last evaluation, with its name
-  std::optional<double> tokens_per_second_;  ///< the last one that was measured
-};
 
 constexpr auto follow_poll_interval = std::chrono::milliseconds(100);
 constexpr double dispatch_seconds = 0.5;
@@ -541,97 +472,7 @@ class RunFollower {
   std::optional<double> queue_locked_since_;
 };
 
-/// The queue, once no other process changes it; nullopt after a Ctrl-C.
-std::optional<queue::Queue> open_queue(const std::filesystem::path& runs_dir,
-                                       const Interrupts& interrupts) {
-  if (interrupts.count() > 0) return std::nullopt;
-  try {
-    return queue::Queue(runs_dir);
-  } catch (const Error&) {
-    if (interrupts.count() == 0) throw;
-    return std::nullopt;
-  }
-}
-
 }  // namespace
-
-std::optional<Error> refusal(const PendingRun& run) {
-  const run::Action action = run.planned.action;
-  if (action != run::Action::start && action != run::Action::resume) return std::nullopt;
-  const std::optional<queue::ClosedPath> closed = queue::closed_path(run.planned.folder);
-  return closed ? std::optional(queue::closed_error(*closed)) : std::nullopt;
-}
-
-QueueGroup new_group() {
-  const std::string submitted = utc_timestamp();
-  return {submitted + "-" + process_digits(), submitted};
-}
-
-std::set<std::string> enqueue(const Context& context,
-                              const std::vector<PendingRun>& runs,
-                              const QueueOptions& options,
-                              const Interrupts& interrupts) {
-  const QueueGroup& group = options.group;
-  std::vector<queue::QueueEntry> entries, active;
-  std::vector<PendingRun> in_order = runs;
-  std::stable_sort(in_order.begin(), in_order.end(), [](const auto& left, const auto& right) {
-    return left.place < right.place;
-  });
-  for (const PendingRun& run : in_order) {
-    const run::Action action = run.planned.action;
-    const bool is_new = action == run::Action::start || action == run::Action::resume;
-    if ((!is_new && action != run::Action::running) || refusal(run)) continue;
-    queue::QueueEntry& entry = (is_new ? entries : active).emplace_back();
-    entry.run = run.planned.record.id;
-    entry.group = group.name;
-    entry.priority = options.priority.value_or(0);
-    entry.submitted = group.submitted;
-    entry.position = static_cast<int64_t>(entries.size()) - 1;
-    entry.host = run::host_name();
-    entry.devices = run.demand.devices;
-    entry.units = run.demand.units;
-    entry.count = run.demand.count;
-    entry.jobs = options.jobs;
-    entry.fail_fast = options.fail_fast;
-    entry.stop_after = run.stop_after;
-    entry.variables = run::numerics_variables();
-    entry.place = queue::own_place();
-  }
-  std::optional<queue::Queue> queue = open_queue(context.runs_dir(), interrupts);
-  if (!queue || interrupts.count() > 0) return {};
-  // The command that made a folder may have withdrawn the run since it was found.
-  const auto is_withdrawn = [&](const queue::QueueEntry& entry) {
-    if (path_exists(run::RunFolder(context.runs_dir() / entry.run).record_file())) return false;
-    std::cerr << tables::printable(entry.run)
-              << ": another command has withdrawn or removed it meanwhile\n";
-    return true;
-  };
-  entries.erase(std::remove_if(entries.begin(), entries.end(), is_withdrawn), entries.end());
-  for (std::vector<queue::QueueEntry>* const asked : {&entries, &active}) {
-    for (queue::QueueEntry& entry : *asked) {
-      const queue::QueueEntry* waiting = queue->find(entry.run);
-      if (waiting && !options.priority) entry.priority = waiting->priority;
-    }
-  }
-  // What was active when it was looked for may have been stopped since.
-  const auto has_stopped = [&](const queue::QueueEntry& entry) {
-    const run::RunFolder folder(context.runs_dir() / entry.run);
-    const bool has_ended = !queue->holds(entry.run) && !folder.is_running() &&
-                           folder.state() != run::RunState::completed;
-    if (has_ended && entry.devices.empty())
-      std::cerr << tables::printable(entry.run)
-                << ": it has ended meanwhile; the same command continues it\n";
-    return has_ended && !entry.devices.empty();
-  };
-  std::copy_if(active.begin(), active.end(), std::back_inserter(entries), has_stopped);
-  active.erase(std::remove_if(active.begin(), active.end(), has_stopped), active.end());
-  queue->add(entries);
-  for (const queue::QueueEntry& entry : active) queue->ask_for_active(entry);
-  std::set<std::string> own;
-  for (const queue::QueueEntry& entry : queue->entries())
-    if (queue::is_asked_by(entry, group.name)) own.insert(entry.run);
-  return own;
-}
 
 std::vector<EndedRun> follow_runs(const Context& context,
                                   const std::vector<PendingRun>& runs,
@@ -641,30 +482,6 @@ std::vector<EndedRun> follow_runs(const Context& context,
                                   const QueueOptions& queue,
                                   RunSource* source) {
   return RunFollower(context, runs, own, interrupts, at_end, queue, source).run();
-}
-
-RunWait::RunWait(const run::RunFolder& folder, std::string what)
-    : folder_(folder), what_(std::move(what)), began_(steady_seconds()) {}
-
-void RunWait::tell() {
-  constexpr double patience = 3;  // seconds
-  if (steady_seconds() - began_ < patience) return;
-  const std::string stopped = folder_.stopped_processes().text();
-  const std::string text = stopped.empty() ? what_ : what_ + "; " + stopped;
-  if (text != said_) std::cerr << "waiting for " << text << "\n";
-  said_ = text;
-}
-
-bool wait_until_stopped(const run::RunFolder& folder, const Interrupts* interrupts) {
-  const auto is_stopping = [&] { return path_exists(folder.stop_file()) && folder.is_running(); };
-  if (!is_stopping()) return false;
-  std::cerr << tables::printable(folder.id()) << " is stopping; it is resumed after that\n";
-  RunWait wait(folder, "run '" + folder.id() + "' to stop");
-  while (is_stopping() && !(interrupts && interrupts->count() > 0)) {
-    wait.tell();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  return true;
 }
 
 }  // namespace forge::app

@@ -1,47 +1,16 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "app/context.h"
+#include "app/enqueue.h"
 #include "app/terminal.h"
-#include "core/base/error.h"
-#include "core/run/plan.h"
-#include "core/run/queue/queue.h"
+#include "core/run/run_folder.h"
 
 namespace forge::app {
-
-/// A run that is to be started, resumed or followed.
-struct PendingRun {
-  std::string label;  ///< its name in messages
-  std::string what;   ///< "starting, profile quick: …"
-  run::PlannedRun planned;
-  queue::ResourceRequest demand;
-  bool made = false;       ///< whether this command made its folder
-  int64_t stop_after = 0;  ///< run::SupervisorOptions::stop_after
-  int64_t place = 0;       ///< CheckedRun::place
-};
-
-/// Why the run cannot be queued: this user may not read or write a file of it, which the error
-/// names with its owner. None of a run that is only followed.
-std::optional<Error> refusal(const PendingRun& run);
-
-/// What the queue knows the runs of one command by.
-struct QueueGroup {
-  std::string name;
-  std::string submitted;  ///< UTC
-};
-
-struct QueueOptions {
-  std::optional<int> priority;  ///< none: 0, or what a run that waits already has
-  int jobs = 0;                 ///< maximum concurrent runs; 0: as many as the devices take
-  bool fail_fast = false;       ///< start no more runs after the first failure
-  bool detach = false;          ///< queue the runs and return
-  QueueGroup group = {};        ///< of the command
-};
 
 enum class Ending {
   ended,
@@ -54,12 +23,6 @@ struct Outcome {
   run::RunStatus status;
   Ending ending = Ending::ended;
 };
-
-/// A group of its own for the runs of this moment.
-QueueGroup new_group();
-
-/// Seconds that a command which was interrupted waits for a queue that another process has locked.
-constexpr double lock_patience = 1;
 
 /// A run that was followed.
 struct EndedRun {
@@ -87,14 +50,6 @@ class RunSource {
   virtual std::vector<PendingRun> next(const Following& now) = 0;
 };
 
-/// Puts the runs that are to be started or resumed into the queue. Their folders exist already.
-/// Returns the ids of those that it asks for there, active ones, too: where no other command does,
-/// it stops them. After a Ctrl-C it puts no more there.
-std::set<std::string> enqueue(const Context& context,
-                              const std::vector<PendingRun>& runs,
-                              const QueueOptions& options,
-                              const Interrupts& interrupts);
-
 /// Follows queued and active runs until all have ended, with a live line on stderr, and starts runs
 /// from the queue when a device has room. The first Ctrl-C leaves the runs that other commands ask
 /// for as they are, takes those of this command alone out of the queue, and lets active ones save
@@ -110,26 +65,5 @@ std::vector<EndedRun> follow_runs(const Context& context,
                                   const std::function<void()>& at_end,
                                   const QueueOptions& queue,
                                   RunSource* source = nullptr);
-
-/// Says on stderr what a command waits for at a run, once it has waited for three seconds and when
-/// that changes.
-class RunWait {
- public:
-  /// `what`: "the worker to start".
-  RunWait(const run::RunFolder& folder, std::string what);
-
-  /// To be called all along.
-  void tell();
-
- private:
-  const run::RunFolder& folder_;
-  const std::string what_;
-  const double began_;
-  std::string said_;
-};
-
-/// Waits for the end of a run that is saving to stop, or for a Ctrl-C of `interrupts`, which may be
-/// null. Returns whether it waited.
-bool wait_until_stopped(const run::RunFolder& folder, const Interrupts* interrupts = nullptr);
 
 }  // namespace forge::app

@@ -12,6 +12,7 @@
 #include "app/halving_search.h"
 #include "app/launch.h"
 #include "app/process_options.h"
+#include "app/run_wait.h"
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "backends/backends.h"

@@ -9,6 +9,7 @@
 #include "app/command_line.h"
 #include "app/execute_runs.h"
 #include "app/follow_runs.h"
+#include "app/run_wait.h"
 #include "app/runs.h"
 #include "app/terminal.h"
 #include "core/base/clock.h"

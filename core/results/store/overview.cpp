@@ -219,7 +219,7 @@ WaitingRun waiting(const fs::path& runs_dir,
   } else {
     waiting.closed = queue::foreign_entry_text(runs_dir, entry.run);
     if (!waiting.closed.empty() && !queue::is_own_entry(runs_dir, entry.run))
-      waiting.owner = owner_name(queue::queue_folder(runs_dir) / "entries" / entry.run);
+      waiting.owner = owner_name(queue::entry_file(runs_dir, entry.run));
   }
   const RunSummary* found = past.find(entry.run);
   if (!found || !config.is_object()) return waiting;

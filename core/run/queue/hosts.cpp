@@ -153,7 +153,7 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
 void correct_signs(const fs::path& runs_dir, const QueueEntry& entry, double now) {
   constexpr double allowed_seconds = 1;  // of two files that are touched at one time
   std::vector<fs::path> signs = sign_files_of(runs_dir, entry.host);
-  signs.push_back(runs_dir / ".queue" / "entries" / entry.run);
+  signs.push_back(entry_file(runs_dir, entry.run));
   for (const fs::path& file : signs) {
     if (time_of(file).value_or(0) <= now + allowed_seconds) continue;
     try {
@@ -167,7 +167,7 @@ void correct_signs(const fs::path& runs_dir, const QueueEntry& entry, double now
 std::optional<double> last_sign_of_life(const fs::path& runs_dir, const QueueEntry& entry) {
   const std::optional<std::vector<double>> signs = signs_of(runs_dir, entry.host);
   if (!signs) return std::nullopt;
-  std::optional<double> last = time_of(runs_dir / ".queue" / "entries" / entry.run);
+  std::optional<double> last = time_of(entry_file(runs_dir, entry.run));
   if (!last && errno != ENOENT) return std::nullopt;
   for (const double sign : *signs) last = std::max(last, std::optional(sign));
   return last;

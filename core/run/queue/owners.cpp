@@ -137,7 +137,7 @@ std::string closed_text(const ClosedPath& closed, const run::RunFolder& folder) 
 }
 
 std::string foreign_entry_text(const fs::path& runs_dir, const std::string& run) {
-  const fs::path entry = queue_folder(runs_dir) / "entries" / run;
+  const fs::path entry = entry_file(runs_dir, run);
   if (is_only_own(entry)) return "";
   if (is_of_other_user(entry)) return "its owner, " + owner_name(entry) + ", who queued it";
   return "its entry in the queue, which others may have written: " +
@@ -145,7 +145,7 @@ std::string foreign_entry_text(const fs::path& runs_dir, const std::string& run)
 }
 
 bool is_own_entry(const fs::path& runs_dir, const std::string& run) {
-  const fs::path entry = queue_folder(runs_dir) / "entries" / run;
+  const fs::path entry = entry_file(runs_dir, run);
   return path_exists(entry) && !is_of_other_user(entry);
 }
 

@@ -267,6 +267,10 @@ QueueEntry read_entry(const fs::path& file) {
 
 fs::path queue_folder(const fs::path& runs_dir) { return runs_dir / ".queue"; }
 
+fs::path entry_file(const fs::path& runs_dir, const std::string& run) {
+  return entries_folder(queue_folder(runs_dir)) / run;
+}
+
 fs::path lock_file(const fs::path& runs_dir) {
   run::require_runs_dir(runs_dir);
   make_own_folders(runs_dir, fs::path(".queue") / "entries");
@@ -345,7 +349,7 @@ fs::path leases_folder(const fs::path& runs_dir) {
 }
 
 bool is_queued(const fs::path& runs_dir, const std::string& run) {
-  const fs::path file = entries_folder(queue_folder(runs_dir)) / run;
+  const fs::path file = entry_file(runs_dir, run);
   if (!path_exists(file)) return false;
   if (is_closed(file, R_OK)) return true;
   try {
@@ -359,7 +363,7 @@ bool is_queued(const fs::path& runs_dir, const std::string& run) {
 bool is_asked_by_others(const fs::path& runs_dir,
                         const std::string& run,
                         const std::string& group) {
-  const fs::path file = entries_folder(queue_folder(runs_dir)) / run;
+  const fs::path file = entry_file(runs_dir, run);
   try {
     return without(read_entry(file), group).has_value();
   } catch (const Error&) {

@@ -135,6 +135,9 @@ QueueEntry entry_from_json(const nlohmann::json& json);
 /// Of a runs folder; it need not exist.
 fs::path queue_folder(const fs::path& runs_dir);
 
+/// The file of a run's entry, whose owner has queued the run.
+fs::path entry_file(const fs::path& runs_dir, const std::string& run);
+
 /// The file that a process locks while it changes the queue of a runs folder, in a folder that is
 /// made where it is missing.
 fs::path lock_file(const fs::path& runs_dir);
