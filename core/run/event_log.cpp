@@ -407,8 +407,8 @@ void EventLog::sync_if_due(double now) {
 void Pace::take(const worker::Event& event, double time) {
   if (const auto* started = std::get_if<worker::Started>(&event)) {
     max_steps_ = started->max_steps;
-    step_ = first_step_ = started->first_step;
-    began_ = stepped_at_ = time;
+    step_ = started->first_step;
+    is_timed_ = false;
   } else if (const auto* progress = std::get_if<worker::Progress>(&event)) {
     advance(progress->step, time);
   } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
@@ -420,11 +420,15 @@ void Pace::advance(int64_t step, double time) {
   if (step <= step_) return;
   step_ = step;
   stepped_at_ = time;
+  if (is_timed_) return;
+  is_timed_ = true;
+  timed_step_ = step;
+  timed_from_ = time;
 }
 
 std::optional<double> Pace::seconds_left(double now) const {
-  if (step_ <= first_step_) return std::nullopt;
-  const double per_step = (stepped_at_ - began_) / double(step_ - first_step_);
+  if (!is_timed_ || step_ <= timed_step_) return std::nullopt;
+  const double per_step = (stepped_at_ - timed_from_) / double(step_ - timed_step_);
   return std::max(0.0, per_step * double(max_steps_ - step_) - (now - stepped_at_));
 }
 

@@ -234,14 +234,16 @@ class Pace {
   int64_t step() const { return step_; }
   int64_t max_steps() const { return max_steps_; }  ///< 0 before training begins
   double fraction() const { return max_steps_ > 0 ? double(step_) / double(max_steps_) : 0; }
-  /// At the time `now`: counts down between two reports. None before the first step.
+  /// At the time `now`: counts down between two reports. None before the second report of a step:
+  /// the first steps may wait for a compiler, or for memory.
   std::optional<double> seconds_left(double now) const;
 
  private:
   void advance(int64_t step, double time);
 
-  int64_t first_step_ = 0, step_ = 0, max_steps_ = 0;
-  double began_ = 0, stepped_at_ = 0;
+  bool is_timed_ = false;  ///< since the first report of a step
+  int64_t timed_step_ = 0, step_ = 0, max_steps_ = 0;
+  double timed_from_ = 0, stepped_at_ = 0;
 };
 
 /// Reads a run folder that somebody else writes. Starts with the first event.
