@@ -155,7 +155,7 @@ void require_limits() {
   };
   for (const Need& need :
        {Need{RLIMIT_NOFILE, 64, "open files", "'ulimit -n 1024' allows more"},
-        Need{RLIMIT_STACK, 512 << 10, "bytes of stack", "'ulimit -s 8192' allows more"}}) {
+        Need{RLIMIT_STACK, 2 << 20, "bytes of stack", "'ulimit -s 8192' allows more"}}) {
     struct rlimit limit {};
     if (::getrlimit(need.resource, &limit) != 0 || limit.rlim_cur >= need.least) continue;
     throw Error("forge needs " + std::to_string(need.least) + " " + need.what +

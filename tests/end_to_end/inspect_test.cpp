@@ -719,5 +719,26 @@ TEST_CASE("the time that templates see can be given") {
   REQUIRE(forge.call({"pp"}).out == "time: \"1970-01-01T00:00:00\"\n");
 }
 
+TEST_CASE("a small stack ends in words and so do templates that call themselves without end") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder()) / "projects" / "canon";
+  write_file_atomic(forge.working_directory / "templates" / "configs" / "endless.yaml",
+                    "-- extends 'configs/train_llama.yaml'\n[overrides]\n"
+                    "-- macro f(n)\n{{ f(n + 1) | upper }}\n-- endmacro\nname: {{ f(0) }}\n");
+  const std::string program = forge.binary.string();
+  forge.binary = "/bin/sh";
+  const auto show = [&](int kibibytes) {
+    return forge.call({"-c",
+                       "ulimit -s " + std::to_string(kibibytes) + "; exec '" + program +
+                           "' show endless"});
+  };
+  const Outcome refused = show(1024);
+  CHECK(refused.exit_code == 1);
+  CHECK(contains(refused.err, "forge needs 2097152 bytes of stack"));
+  const Outcome endless = show(2048);
+  CHECK(endless.exit_code == 2);
+  CHECK(contains(endless.err, "call each other too deeply"));
+}
+
 }  // namespace
 }  // namespace forge::tests
