@@ -436,7 +436,7 @@ class Dispatcher {
       supervision.devices.push_back(*visible);
       devices.push_back(lease.device());
     }
-    supervision.stop_after = waiting.stop_after;
+    supervision.stop_after = last_step_asked(waiting);
     bool lost_environment = false;
     if (kept) {
       supervision.environment = std::move(kept->variables);

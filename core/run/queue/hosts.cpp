@@ -236,6 +236,7 @@ std::optional<QueueEntry> moved_here(const fs::path& runs_dir, QueueEntry entry)
   entry.units = std::min(entry.units, entry.devices[0].units);
   entry.host = run::host_name();
   entry.device.clear();
+  for (Asker& other : entry.others) other = of_another_host(std::move(other));
   return entry;
 }
 

@@ -144,31 +144,29 @@ void fields(Visitor& visit, Asker& asker) {
   visit.field("group", asker.group);
   visit.field("jobs", asker.jobs);
   visit.field("fail_fast", asker.fail_fast);
+  visit.optional("devices", asker.devices);
+  visit.optional("units", asker.units);
+  visit.optional("count", asker.count);
+  visit.optional("stop_after", asker.stop_after);
+  visit.optional("variables", asker.variables);
+  visit.optional("place", asker.place);
 }
 
 template <class Visitor>
 void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("run", entry.run);
-  visit.field("group", entry.group);
+  fields(visit, static_cast<Asker&>(entry));
   double priority = entry.priority;  // the reader takes every integer for a count
   visit.field("priority", priority);
   entry.priority = static_cast<int>(priority);
   visit.field("submitted", entry.submitted);
   visit.field("position", entry.position);
   visit.field("host", entry.host);
-  visit.field("devices", entry.devices);
-  visit.field("units", entry.units);
-  visit.optional("count", entry.count);
-  visit.field("jobs", entry.jobs);
-  visit.field("fail_fast", entry.fail_fast);
-  visit.optional("stop_after", entry.stop_after);
   visit.optional("device", entry.device);
   visit.optional("supervisor", entry.supervisor);
   visit.optional("supervisor_place", entry.supervisor_place);
   visit.field("starts", entry.starts);
   visit.field("attempt", entry.attempt);
-  visit.optional("variables", entry.variables);
-  visit.optional("place", entry.place);
   visit.optional("others", entry.others);
   visit.optional("goes_on", entry.goes_on);
 }
@@ -191,11 +189,34 @@ std::optional<QueueEntry> without(const QueueEntry& entry, const std::string& gr
                     left.others.end());
   if (entry.group != group) return left;
   if (left.others.empty()) return std::nullopt;
-  left.group = left.others[0].group;
-  left.jobs = left.others[0].jobs;
-  left.fail_fast = left.others[0].fail_fast;
+  Asker next = std::move(left.others[0]);
   left.others.erase(left.others.begin());
+  if (next.devices.empty()) {
+    next.devices = left.devices;
+    next.units = left.units;
+    next.count = left.count;
+  }
+  static_cast<Asker&>(left) = std::move(next);
   return left;
+}
+
+namespace {
+
+/// The later one of two steps to stop after.
+int64_t later_step(int64_t a, int64_t b) { return a == 0 || b == 0 ? 0 : std::max(a, b); }
+
+}  // namespace
+
+Asker of_another_host(Asker asker) {
+  asker.devices.clear();
+  asker.place.clear();
+  return asker;
+}
+
+int64_t last_step_asked(const QueueEntry& entry) {
+  int64_t last = entry.stop_after;
+  for (const Asker& other : entry.others) last = later_step(last, other.stop_after);
+  return last;
 }
 
 std::string devices_text(const QueueEntry& entry) {
@@ -205,7 +226,7 @@ std::string devices_text(const QueueEntry& entry) {
 }
 
 /// Of an entry's fields. One who knew fewer would drop the others when it writes the entry.
-constexpr int entry_version = 2;
+constexpr int entry_version = 3;
 
 nlohmann::json to_json(const QueueEntry& entry) {
   nlohmann::json json = worker::write_fields(entry);
@@ -227,12 +248,17 @@ void require_sound(const QueueEntry& entry) {
   };
   const auto is_count = [](int units) { return units >= 1 && units <= most_units; };
   require(is_name(entry.host), "host");
-  require(is_count(entry.units), "units");
-  require(is_count(entry.count), "count");
-  for (const LeaseDevice& device : entry.devices)
-    require(!device.name.empty() && is_name(device.name) && is_count(device.units), "devices");
-  // It would wait for ever.
-  require(entry.devices.size() >= static_cast<size_t>(entry.count), "devices");
+  const auto require_sound_devices = [&](const Asker& asker) {
+    require(is_count(asker.units), "units");
+    require(is_count(asker.count), "count");
+    for (const LeaseDevice& device : asker.devices)
+      require(!device.name.empty() && is_name(device.name) && is_count(device.units), "devices");
+    // It would wait for ever.
+    const bool are_known = &asker == &entry || !asker.devices.empty();
+    require(!are_known || asker.devices.size() >= static_cast<size_t>(asker.count), "devices");
+  };
+  require_sound_devices(entry);
+  for (const Asker& other : entry.others) require_sound_devices(other);
 }
 
 }  // namespace
@@ -409,22 +435,36 @@ bool Queue::may_wait(const std::string& run) const {
 
 namespace {
 
+bool are_same(const std::vector<LeaseDevice>& left, const std::vector<LeaseDevice>& right) {
+  return std::equal(left.begin(),
+                    left.end(),
+                    right.begin(),
+                    right.end(),
+                    [](const LeaseDevice& a, const LeaseDevice& b) {
+                      return a.name == b.name && a.visible == b.visible;
+                    });
+}
+
 /// The entry of a run that waits and is asked for again.
 QueueEntry merged(const QueueEntry& waiting, const QueueEntry& entry, const fs::path& runs_dir) {
   const bool moves = waiting.host != entry.host && is_silent(runs_dir, waiting.host) &&
                      !run::RunFolder(runs_dir / entry.run).is_running();
   QueueEntry kept = moves ? entry : waiting;
   if (moves) {  // those who asked for it there still do
-    if (waiting.group != entry.group)
-      kept.others.push_back({waiting.group, waiting.jobs, waiting.fail_fast});
-    for (const Asker& other : waiting.others)
-      if (!is_asked_by(kept, other.group)) kept.others.push_back(other);
+    std::vector<Asker> there = waiting.others;
+    there.insert(there.begin(), waiting);
+    for (const Asker& other : there)
+      if (!is_asked_by(kept, other.group)) kept.others.push_back(of_another_host(other));
   }
-  if (!is_asked_by(kept, entry.group))
-    kept.others.push_back({entry.group, entry.jobs, entry.fail_fast});
+  if (!is_asked_by(kept, entry.group)) kept.others.push_back(entry);
+  // A search sends its runs on.
+  const auto ask = [&](Asker& asker) {
+    if (asker.group == entry.group)
+      asker.stop_after = later_step(asker.stop_after, entry.stop_after);
+  };
+  ask(kept);
+  for (Asker& other : kept.others) ask(other);
   kept.priority = entry.priority;
-  const bool stops = waiting.stop_after > 0 && entry.stop_after > 0;
-  kept.stop_after = stops ? std::max(waiting.stop_after, entry.stop_after) : 0;
   kept.starts = 0;
   return kept;
 }
@@ -527,6 +567,7 @@ std::optional<KeptEnvironment> environment_of(const fs::path& runs_dir, const Qu
   std::optional<KeptEnvironment> first = kept_environment(folder, entry.group);
   if (!first || worker::may_start_with(first->settings, ::getpid())) return first;
   for (const Asker& other : entry.others) {
+    if (!are_same(other.devices, entry.devices)) continue;  // it may not see that device
     std::optional<KeptEnvironment> kept = kept_environment(folder, other.group);
     if (kept && worker::may_start_with(kept->settings, ::getpid())) return kept;
   }

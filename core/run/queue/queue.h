@@ -83,38 +83,43 @@ ResourceRequest resource_request(const worker::Environment& environment,
 /// CPU threads for each of `jobs` runs at once on `cores`: an even share, at least one.
 int threads_for(int jobs, int cores);
 
-/// A command that asks for a run which another one has asked for before.
+/// With what a command asks for a run.
 struct Asker {
-  std::string group;  ///< of the runs that it asked for
-  int jobs = 0;
-  bool fail_fast = false;
-};
-
-/// A run that waits for a device or has one.
-struct QueueEntry {
-  std::string run;                   ///< id: the name of its folder
-  std::string group;                 ///< of the runs that one command asked for, the first one
-  int priority = 0;                  ///< larger ones are started first
-  std::string submitted;             ///< UTC; at equal priority the earlier ones start first
-  int64_t position = 0;              ///< among those of its group
-  std::string host;                  ///< the machine that runs it
-  std::vector<LeaseDevice> devices;  ///< it may use any of them
+  std::string group;                 ///< of the runs that the command asked for
+  int jobs = 0;                      ///< maximum concurrent runs of the group; 0: no limit
+  bool fail_fast = false;            ///< if the run fails, the rest of the group is not started
+  std::vector<LeaseDevice> devices;  ///< the run may use any of them
   int units = 1;                     ///< that it needs of each
   int count = 1;                     ///< of devices that it needs at once
-  int jobs = 0;                      ///< maximum concurrent runs of its group; 0: no limit
-  bool fail_fast = false;            ///< if it fails, the rest of its group is not started
   int64_t stop_after = 0;            ///< run::SupervisorOptions::stop_after
-  std::string device;                ///< that it runs on, or several with commas; "": it waits
-  int supervisor = 0;                ///< process id of the newest one, 0: none yet
-  std::string supervisor_place;      ///< place.h
-  int starts = 0;                    ///< supervisors that were started for it
-  int attempt = 0;                   ///< the run's last attempt before the newest start
-  /// run::numerics_variables() of the command that asked for it, none: not recorded.
+  /// run::numerics_variables() of the command, none: not recorded.
   std::optional<Environment> variables = {};
-  std::string place;               ///< own_place() of that command; "": not recorded
-  std::vector<Asker> others = {};  ///< the commands that asked for it later and still do
+  std::string place = {};  ///< own_place() of the command; "": not recorded
+};
+
+/// A run that waits for a device or has one. It is started as the first command that asks for it
+/// says; where that withdraws it, as the next one says.
+struct QueueEntry : Asker {
+  std::string run;               ///< id: the name of its folder
+  int priority = 0;              ///< larger ones are started first
+  std::string submitted;         ///< UTC; at equal priority the earlier ones start first
+  int64_t position = 0;          ///< among those of its group
+  std::string host;              ///< the machine that runs it
+  std::string device;            ///< that it runs on, or several with commas; "": it waits
+  int supervisor = 0;            ///< process id of the newest one, 0: none yet
+  std::string supervisor_place;  ///< place.h
+  int starts = 0;                ///< supervisors that were started for it
+  int attempt = 0;               ///< the run's last attempt before the newest start
+  /// The commands that asked for it later and still do. Those of another host are without devices.
+  std::vector<Asker> others = {};
   bool goes_on = false;  ///< asked for while it was stopping: it waits again when it has stopped
 };
+
+/// The same command, whose devices and place are not of the entry's host.
+Asker of_another_host(Asker asker);
+
+/// The step that the run is sent to for all who ask for it; 0: its last one.
+int64_t last_step_asked(const QueueEntry& entry);
 
 /// The groups of all commands that ask for the run, with spaces between them.
 std::string askers_text(const QueueEntry& entry);
@@ -172,8 +177,8 @@ class Queue {
   /// Whether the run waits, or has an entry that this user is not allowed to read: who wrote it
   /// may. One that is damaged makes no run wait.
   bool may_wait(const std::string& run) const;
-  /// An existing entry of the run stays, with the new one's priority, the later step to stop
-  /// after, no starts counted, and this command among those that ask for it.
+  /// An existing entry of the run stays, with the new one's priority, no starts counted, and this
+  /// command among those that ask for it.
   /// One of another host comes to this one where nobody runs it and that host is silent. One of
   /// another user's stays as it is while a process of theirs serves the queue. Throws Error for an
   /// entry that nobody could start, such as one without a device.

@@ -15,7 +15,8 @@ bool is_to_go_on(const QueueEntry& entry, const run::RunFolder& folder) {
     const bool is_stopped = last.ended && last.ended->status == run::RunState::stopped;
     if (is_stopped && entry.goes_on) return true;
     const int64_t rung = is_stopped ? last.ended->stop_after.value_or(0) : 0;
-    return rung > 0 && (entry.stop_after == 0 || entry.stop_after > rung);
+    const int64_t asked = last_step_asked(entry);
+    return rung > 0 && (asked == 0 || asked > rung);
   } catch (const Error&) {
     return false;  // what its supervisor said of its end counts
   }

@@ -317,13 +317,58 @@ TEST_CASE("a run that is asked for twice goes on to the later step", "[queue][ha
     QueueEntry asked = entry("a", 0, 0);
     asked.stop_after = stop_after;
     queue.add(asked);
-    return queue.find("a")->stop_after;
+    return last_step_asked(*queue.find("a"));
   };
   REQUIRE(added(600) == 600);
   REQUIRE(added(200) == 600);
   REQUIRE(added(1800) == 1800);
   REQUIRE(added(0) == 0);  // all of it
   REQUIRE(added(200) == 0);
+}
+
+TEST_CASE("a run is started as those say who still ask for it", "[queue]") {
+  const TemporaryFolder folder;
+  Queue queue(folder.path());
+  QueueEntry first = entry("a", 0, 0);
+  first.devices = {{"cuda:3", 24, "cuda:0"}};
+  first.units = 24;
+  first.place = "11111111";
+  first.stop_after = 600;
+  first.variables = Environment{{"OMP_NUM_THREADS", "1"}};
+  queue.add(first);
+  QueueEntry second = first;
+  second.group = "another";
+  second.devices = {{"cuda:5", 24, "cuda:0"}, {"cuda:6", 24, "cuda:1"}};
+  second.count = 2;
+  second.place = "22222222";
+  second.stop_after = 0;
+  second.variables = Environment{};
+  queue.add(second);
+  const auto devices = [&] { return devices_text(read_entries(folder.path())[0]); };
+  CHECK(devices() == "cuda:3");
+  CHECK(last_step_asked(*queue.find("a")) == 0);
+  SECTION("the second one") {
+    REQUIRE(queue.leave_to_others("a", first.group));
+    CHECK(devices() == "2 of cuda:5, cuda:6");
+    const QueueEntry left = read_entries(folder.path())[0];
+    CHECK(left.place == second.place);
+    CHECK(left.variables == second.variables);
+    CHECK(left.others.empty());
+    CHECK(last_step_asked(left) == 0);
+  }
+  SECTION("the first one") {
+    REQUIRE(queue.leave_to_others("a", second.group));
+    CHECK(devices() == "cuda:3");
+    CHECK(last_step_asked(*queue.find("a")) == 600);
+  }
+  SECTION("one of another host, whose devices are not here") {
+    QueueEntry moved = *queue.find("a");
+    for (Asker& other : moved.others) other = of_another_host(other);
+    queue.put(moved);
+    REQUIRE(queue.leave_to_others("a", first.group));
+    CHECK(devices() == "cuda:3");
+    CHECK(queue.find("a")->place.empty());
+  }
 }
 
 TEST_CASE("who asks for a run that waits already changes its priority and asks with others",
