@@ -1,9 +1,12 @@
 #include "core/run/queue/gpu_names.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
 
+#include "core/base/files.h"
 #include "core/base/text.h"
 
 namespace forge::queue {
@@ -33,37 +36,45 @@ bool is_number(const std::string& part) {
          std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// The numbers of the GPUs that this process may use: control groups (of Slurm, of a container) hide
+/// the device files of the others, or refuse them. None where there are no such files.
+std::vector<std::string> usable_gpus(const fs::path& device_files) {
+  constexpr int most_gpus = 256;
+  std::vector<std::string> usable;
+  for (int number = 0; number < most_gpus; ++number) {
+    const fs::path file = device_files / ("nvidia" + std::to_string(number));
+    if (::access(file.c_str(), R_OK | W_OK) == 0) usable.push_back(std::to_string(number));
+  }
+  return usable;
+}
+
 /// The machine's names of this process's GPUs, in its order; none where it has all of them, or
 /// nobody says.
-std::vector<std::string> visible_gpus() {
+std::vector<std::string> visible_gpus(const fs::path& device_files) {
+  const std::vector<std::string> usable = usable_gpus(device_files);
   std::vector<std::string> visible = listed("CUDA_VISIBLE_DEVICES");
-  std::vector<std::string> of_job = listed("SLURM_STEP_GPUS");
-  if (of_job.empty()) of_job = listed("SLURM_JOB_GPUS");
-  const auto is_of_job = [&](const std::string& gpu) {
-    return !is_number(gpu) || std::find(of_job.begin(), of_job.end(), gpu) != of_job.end();
-  };
-  // Where Slurm hides the other GPUs, the numbers are those of the job's.
-  if (of_job.empty() || std::all_of(visible.begin(), visible.end(), is_of_job)) return visible;
+  if (visible.empty()) return usable;
   for (std::string& gpu : visible) {
-    const size_t place = is_number(gpu) ? std::stoul(gpu) : of_job.size();
-    if (place < of_job.size()) gpu = of_job[place];
+    const size_t place = is_number(gpu) ? std::stoul(gpu) : usable.size();
+    if (place < usable.size()) gpu = usable[place];
   }
   return visible;
 }
 
 }  // namespace
 
-std::string machine_name(const std::string& device) {
+std::string machine_name(const std::string& device, const fs::path& device_files) {
   if (!starts_with(device, gpu_prefix)) return device;
-  const std::vector<std::string> gpus = visible_gpus();
+  const std::vector<std::string> gpus = visible_gpus(device_files);
   const std::string number = device.substr(std::string(gpu_prefix).size());
   if (number.empty() || !is_number(number) || std::stoul(number) >= gpus.size()) return device;
   return gpu_prefix + gpus[std::stoul(number)];
 }
 
-std::optional<std::string> visible_name(const std::string& machine_name) {
+std::optional<std::string> visible_name(const std::string& machine_name,
+                                        const fs::path& device_files) {
   if (!starts_with(machine_name, gpu_prefix)) return machine_name;
-  const std::vector<std::string> gpus = visible_gpus();
+  const std::vector<std::string> gpus = visible_gpus(device_files);
   if (gpus.empty()) return machine_name;
   const auto found =
       std::find(gpus.begin(), gpus.end(), machine_name.substr(std::string(gpu_prefix).size()));

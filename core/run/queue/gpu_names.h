@@ -1,19 +1,22 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
-/// CUDA numbers the GPUs anew that CUDA_VISIBLE_DEVICES leaves to a process: its "cuda:0" may be
-/// any GPU of the machine. Leases are of the machine's GPUs.
+/// CUDA numbers the GPUs anew that a process may use: of those that a job of Slurm or a container
+/// leaves to it, the ones that CUDA_VISIBLE_DEVICES names. Its "cuda:0" may be any GPU of the
+/// machine. Leases are of the machine's GPUs.
 namespace forge::queue {
 
-/// What all commands of the machine call a device that is `device` in this process: "cuda:3", or
-/// "cuda:GPU-8932f937" where the variable names it so. A job of Slurm that sees its own GPUs alone
-/// has them numbered from 0, and the machine's numbers in SLURM_STEP_GPUS or SLURM_JOB_GPUS. Other
-/// devices than GPUs keep their name.
-std::string machine_name(const std::string& device);
+/// What all commands of the machine call a device that is `device` in this process: "cuda:3" by the
+/// number of its device file, or "cuda:GPU-8932f937" where CUDA_VISIBLE_DEVICES names it so. Other
+/// devices than GPUs keep their name. `device_files`: the folder of nvidia0, nvidia1, …
+std::string machine_name(const std::string& device,
+                         const std::filesystem::path& device_files = "/dev");
 
 /// The reverse; none where this process does not see the device.
-std::optional<std::string> visible_name(const std::string& machine_name);
+std::optional<std::string> visible_name(const std::string& machine_name,
+                                        const std::filesystem::path& device_files = "/dev");
 
 }  // namespace forge::queue

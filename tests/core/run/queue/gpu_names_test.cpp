@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/support.h"
 
 namespace forge::queue {
 namespace {
@@ -26,36 +27,41 @@ class Variables {
 };
 
 TEST_CASE("a GPU has the machine's name, and its own process finds it by that", "[queue][lease]") {
-  CHECK(machine_name("cuda:1") == "cuda:1");
-  CHECK(visible_name("cuda:1") == "cuda:1");
+  const tests::TemporaryFolder none;
+  CHECK(machine_name("cuda:1", none.path()) == "cuda:1");
+  CHECK(visible_name("cuda:1", none.path()) == "cuda:1");
   {
     const Variables some(Variables::Set{{"CUDA_VISIBLE_DEVICES", "3,GPU-8932f937"}});
-    CHECK(machine_name("cpu") == "cpu");
-    CHECK(machine_name("cuda:0") == "cuda:3");
-    CHECK(machine_name("cuda:1") == "cuda:GPU-8932f937");
-    CHECK(machine_name("cuda:2") == "cuda:2");  // there is none
-    CHECK(visible_name("cuda:3") == "cuda:0");
-    CHECK_FALSE(visible_name("cuda:0"));
-    CHECK(visible_name("cpu") == "cpu");
-  }
-  {
-    // Slurm hides the other GPUs of the machine and numbers the job's anew.
-    const Variables job(Variables::Set{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_JOB_GPUS", "2,5"}});
-    CHECK(machine_name("cuda:0") == "cuda:2");
-    CHECK(machine_name("cuda:1") == "cuda:5");
-    CHECK(visible_name("cuda:5") == "cuda:1");
-    const Variables step(Variables::Set{{"SLURM_STEP_GPUS", "5"}});
-    CHECK(machine_name("cuda:0") == "cuda:5");
-  }
-  {
-    // It does not hide them everywhere.
-    const Variables job(Variables::Set{{"CUDA_VISIBLE_DEVICES", "2,5"}, {"SLURM_JOB_GPUS", "2,5"}});
-    CHECK(machine_name("cuda:1") == "cuda:5");
+    CHECK(machine_name("cpu", none.path()) == "cpu");
+    CHECK(machine_name("cuda:0", none.path()) == "cuda:3");
+    CHECK(machine_name("cuda:1", none.path()) == "cuda:GPU-8932f937");
+    CHECK(machine_name("cuda:2", none.path()) == "cuda:2");  // there is none
+    CHECK(visible_name("cuda:3", none.path()) == "cuda:0");
+    CHECK_FALSE(visible_name("cuda:0", none.path()));
+    CHECK(visible_name("cpu", none.path()) == "cpu");
   }
   for (const char* const odd : {"", "../x", "0,,1", "-1,0"}) {
     const Variables given(Variables::Set{{"CUDA_VISIBLE_DEVICES", odd}});
-    CHECK(machine_name("cuda:0").find('/') == std::string::npos);
+    CHECK(machine_name("cuda:0", none.path()).find('/') == std::string::npos);
   }
+}
+
+TEST_CASE("GPUs that a job or a container hides count for its numbers", "[queue][lease]") {
+  const tests::TemporaryFolder files;  // the machine has more
+  files.write("nvidia1", "");
+  files.write("nvidia5", "");
+  files.write("nvidiactl", "");
+  CHECK(machine_name("cuda:0", files.path()) == "cuda:1");
+  CHECK(machine_name("cuda:1", files.path()) == "cuda:5");
+  CHECK(visible_name("cuda:5", files.path()) == "cuda:1");
+  CHECK_FALSE(visible_name("cuda:0", files.path()));
+  // Each of two commands of the job takes one. "1" is a number of the machine as well.
+  const Variables second(Variables::Set{{"CUDA_VISIBLE_DEVICES", "1"}});
+  CHECK(machine_name("cuda:0", files.path()) == "cuda:5");
+  CHECK(visible_name("cuda:5", files.path()) == "cuda:0");
+  const Variables turned(Variables::Set{{"CUDA_VISIBLE_DEVICES", "1,0"}});
+  CHECK(machine_name("cuda:0", files.path()) == "cuda:5");
+  CHECK(machine_name("cuda:1", files.path()) == "cuda:1");
 }
 
 }  // namespace
