@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 
 #include "core/base/error.h"
@@ -48,22 +47,6 @@ int64_t bytes_of_checkpoint(const RunFolder& folder) {
   }
 }
 
-/// Takes the disk's blocks for the first files of a run and for a checkpoint. Returns 0, or errno
-/// where this user may not have them.
-int take_blocks(const FileDescriptor& file, int64_t checkpoint) {
-  const int refused = ::posix_fallocate(file.get(), 0, first_files_bytes);
-  if (refused != 0 || checkpoint == 0) return refused;
-  if (::fallocate(file.get(), 0, first_files_bytes, checkpoint) == 0) return 0;
-  // A limit of this process's files says nothing of the disk, nor of the run's own limits.
-  if (errno == EFBIG) return 0;
-  if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
-  // Where the file system cannot, a byte of each block is written, which takes its time.
-  constexpr int64_t most_written = 16 << 20;
-  const int unwritten =
-      ::posix_fallocate(file.get(), first_files_bytes, std::min(checkpoint, most_written));
-  return unwritten == EFBIG ? 0 : unwritten;
-}
-
 std::string room_text(const fs::path& folder, int64_t checkpoint, double free) {
   const std::string disk =
       "the disk of " + shown_path(folder.parent_path()) + " has " + human_bytes(free) + " free";
@@ -100,10 +83,11 @@ std::string missing_room(const RunFolder& folder) {
 void require_room(const RunFolder& folder) {
   if (const std::string missing = missing_room(folder); !missing.empty())
     throw Error(missing, remedy, ExitCode::storage);
-  // The disk itself is asked, too: only it knows of quotas.
+  // The disk itself is asked, too: only it knows of quotas. Not for a whole checkpoint: what is
+  // taken to be looked at is missing to whoever writes at that moment.
   const fs::path aside = aside_path(folder.path() / "room");
   const FileDescriptor file = open_own_file(aside, O_WRONLY | O_CREAT, "write");
-  const int refused = take_blocks(file, bytes_of_checkpoint(folder));
+  const int refused = ::posix_fallocate(file.get(), 0, first_files_bytes);
   std::error_code ignored;
   remove_tree(aside, ignored);
   if (refused != 0)

@@ -20,7 +20,7 @@ std::string check_checkpoint_space(const std::filesystem::path& folder,
 /// where nobody can say. The disk is only looked at.
 std::string missing_room(const RunFolder& folder);
 
-/// The same, and whether this user's quota of the disk has room for it.
+/// The same, and whether this user's quota of the disk has room for what the run writes first.
 /// Throws Error (exit code 4) where something is missing, another one where the folder cannot be
 /// written.
 void require_room(const RunFolder& folder);
