@@ -26,9 +26,9 @@ void RunView::take(const worker::Event& event, double time) {
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
     eval_loss_ = evaluation->loss;
     const auto* score = store::headline(evaluation->scores);
-    score_ = score ? tables::printable(score->first) + " " +
-                         results::fixed_text(score->second.value, 4)
-                   : "";
+    score_ =
+        score ? tables::printable(score->first) + " " + results::fixed_text(score->second.value, 4)
+              : "";
   }
 }
 

@@ -728,9 +728,8 @@ TEST_CASE("a small stack ends in words and so do templates that call themselves 
   const std::string program = forge.binary.string();
   forge.binary = "/bin/sh";
   const auto show = [&](int kibibytes) {
-    return forge.call({"-c",
-                       "ulimit -s " + std::to_string(kibibytes) + "; exec '" + program +
-                           "' show endless"});
+    return forge.call(
+        {"-c", "ulimit -s " + std::to_string(kibibytes) + "; exec '" + program + "' show endless"});
   };
   const Outcome refused = show(1024);
   CHECK(refused.exit_code == 1);

@@ -36,8 +36,8 @@ bool is_number(const std::string& part) {
          std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// The numbers of the GPUs that this process may use: control groups (of Slurm, of a container) hide
-/// the device files of the others, or refuse them. None where there are no such files.
+/// The numbers of the GPUs that this process may use: control groups (of Slurm, of a container)
+/// hide the device files of the others, or refuse them. None where there are no such files.
 std::vector<std::string> usable_gpus(const fs::path& device_files) {
   constexpr int most_gpus = 256;
   std::vector<std::string> usable;
