@@ -185,7 +185,10 @@ std::vector<PendingRun> HalvingSearch::next(const Following& now) {
       contestant(i).aim = std::max(contestant(i).aim, int(contestant(i).losses.size()));
       contestant(i).is_active = true;
       sent_.push_back(i);
+      // The queue would take no step for its last one.
+      const std::vector<int64_t>& steps = groups_[members_[i].group].rung_steps;
       pending.push_back(runs_[i].pending);
+      pending.back().stop_after = steps[std::min(size_t(contestant(i).aim), steps.size() - 1)];
     }
   }
   most_running_ = std::max(most_running_, now.running);

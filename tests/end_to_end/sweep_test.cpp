@@ -59,6 +59,18 @@ Ends ends_in(const Program& forge) {
   return ends;
 }
 
+/// Where the others were stopped.
+std::multiset<std::string> rungs_of(const Ends& ends) {
+  std::multiset<std::string> rungs;
+  for (const auto& [id, reason] : ends.halved) {
+    INFO(id << ": " << reason);
+    REQUIRE(reason.find("stopped at ") == 0);
+    REQUIRE(reason.find(" of 1,000 steps by halving") != std::string::npos);
+    rungs.insert(reason.substr(11, reason.find(' ', 11) - 11));
+  }
+  return rungs;
+}
+
 int workers_started(const Program& forge) {
   int started = 0;
   for (const json& run : json::parse(forge.call({"runs", "--json"}).out))
@@ -77,15 +89,9 @@ TEST_CASE("halving completes the best run and leaves the others as stopped ones"
   const Ends ends = ends_in(forge);
   REQUIRE(ends.completed.size() == 1);
   REQUIRE(ends.halved.size() == 5);
-  std::multiset<std::string> rungs;
-  for (const auto& [id, reason] : ends.halved) {
-    INFO(id << ": " << reason);
-    REQUIRE(reason.find("stopped at ") == 0);
-    REQUIRE(reason.find(" of 1,000 steps by halving") != std::string::npos);
-    rungs.insert(reason.substr(11, reason.find(' ', 11) - 11));
+  for (const auto& [id, reason] : ends.halved)
     REQUIRE_FALSE(std::filesystem::exists(forge.runs_dir() / id / "DONE"));
-  }
-  REQUIRE(rungs == std::multiset<std::string>{"20", "20", "20", "20", "60"});
+  REQUIRE(rungs_of(ends) == std::multiset<std::string>{"20", "20", "20", "20", "60"});
   const json results = json::parse(searched.out);
   REQUIRE(results.size() == 6);
   REQUIRE(results[0].at("id") == ends.completed.begin()->first);
@@ -278,6 +284,22 @@ TEST_CASE("two commands drive one search together") {
   const Ends ends = ends_in(forge);
   REQUIRE(ends.completed.size() == 1);
   REQUIRE(ends.halved.size() == 5);
+}
+
+TEST_CASE("a command that joins a search sends the run that trains no further than its rung") {
+  Program forge;
+  const WorkerGate gate(forge);
+  const int one = forge.start(search());
+  const std::string first = queued_ids(forge, 6)[0];
+  REQUIRE(wait_until([&] { return status_of(forge, first) == "running"; }));
+  const int other = forge.start(search());
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "already running, following it"); }));
+  gate.open();
+  REQUIRE(Program::wait_for(one).exit_code == 0);
+  REQUIRE(Program::wait_for(other).exit_code == 0);
+  const Ends ends = ends_in(forge);
+  CHECK(ends.completed.size() == 1);
+  CHECK(rungs_of(ends) == std::multiset<std::string>{"20", "20", "20", "20", "60"});
 }
 
 TEST_CASE("two runs at a time are halved, too, and one is completed") {
