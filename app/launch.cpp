@@ -12,6 +12,7 @@
 #include "app/table_runs.h"
 #include "app/tables.h"
 #include "app/terminal.h"
+#include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -151,7 +152,8 @@ CheckedRun check_config(const Context& context,
                  saved.planned_seeds,
                  saved.planned_claims,
                  saved.planned_tables,
-                 saved.planned_config};
+                 saved.planned_config,
+                 saved.drawn_order};
   run.backend = context.describe_backend(run.resolved.experiment, options.device, options.threads);
   check_backend(context, run, options);
   return run;
@@ -199,6 +201,7 @@ run::RunInputs inputs_without_data(const Context& context,
   inputs.planned_claims = run.planned_claims;
   inputs.planned_tables = run.planned_tables;
   inputs.planned_config = run.planned_config;
+  inputs.drawn_order = run.drawn_order;
   inputs.initial_weights = run.initial_weights;
   inputs.device = options.device;
   inputs.backend = run.backend;
@@ -532,9 +535,14 @@ std::vector<std::vector<std::string>> keys_of(
   return keys;
 }
 
-/// Gives the runs their places in the order of training.
+/// Gives the runs their places in the order of training, which was drawn.
 void give_places(const std::vector<std::vector<size_t>>& order_of_turns,
                  std::vector<std::vector<CheckedRun>>& of_configs) {
+  if (of_configs.size() > 1) {
+    const std::string id = utc_timestamp() + "-" + process_digits();
+    for (std::vector<CheckedRun>& runs : of_configs)
+      for (CheckedRun& run : runs) run.drawn_order = id;
+  }
   int64_t place = 0;
   for (size_t turn = 0; turn < order_of_turns.size(); ++turn) {
     for (const size_t config : order_of_turns[turn])

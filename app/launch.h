@@ -41,6 +41,7 @@ struct CheckedRun {
   std::optional<std::map<std::string, std::string>> planned_tables =
       {};                           ///< those with a row of it (run::RunRecord)
   std::string planned_config = {};  ///< of the config by itself (run::RunRecord)
+  std::string drawn_order = {};     ///< run::RunRecord
   int64_t place = 0;                ///< among the runs of its command, as they are to be trained
 };
 

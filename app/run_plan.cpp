@@ -247,7 +247,8 @@ void save_plan(const Context& context,
                           record.planned_seeds,
                           record.planned_claims,
                           record.planned_tables,
-                          record.planned_config});
+                          record.planned_config,
+                          record.drawn_order});
   }
   run::write_plan(file, saved);
   std::cerr << "wrote " << file << "; 'forge run --plan " << shell_quoted(file) << "' runs it\n";

@@ -377,6 +377,7 @@ RunRecord record_of(const RunInputs& inputs) {
   record.planned_claims = inputs.planned_claims;
   record.planned_tables = inputs.planned_tables;
   record.planned_config = inputs.planned_config;
+  record.drawn_order = inputs.drawn_order;
   if (inputs.train_tokens.size() == 1) record.train_rows = inputs.train_tokens[0].rows;
   for (const worker::TokenSource& source : inputs.evaluation_tokens)
     record.evaluation_rows += source.rows;
@@ -635,6 +636,7 @@ void fields(Visitor& visit, SavedRun& run) {
   visit.optional("planned_claims", run.planned_claims);
   visit.optional("planned_tables", run.planned_tables);
   visit.optional("planned_config", run.planned_config);
+  visit.optional("drawn_order", run.drawn_order);
 }
 
 template <class Visitor>

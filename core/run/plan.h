@@ -60,6 +60,7 @@ struct RunInputs {
   std::optional<std::map<std::string, std::string>> planned_tables =
       {};                           ///< those with a row of the config (RunRecord)
   std::string planned_config = {};  ///< of the config by itself (RunRecord)
+  std::string drawn_order = {};     ///< RunRecord
   std::string data_fingerprint;
   std::string tokenizer_fingerprint;
   std::filesystem::path tokenizer;  ///< tokenizer.json; the run folder gets a copy
@@ -137,6 +138,7 @@ struct SavedRun {
   std::vector<std::string> planned_claims;                                ///< the same
   std::optional<std::map<std::string, std::string>> planned_tables = {};  ///< the same
   std::string planned_config = {};                                        ///< the same
+  std::string drawn_order = {};                                           ///< the same
 };
 
 /// A plan of runs that can be read, kept and executed as it is, even if its templates change.

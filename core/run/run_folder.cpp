@@ -54,6 +54,7 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.optional("planned_claims", record.planned_claims);
   visit.optional("planned_tables", record.planned_tables);
   visit.optional("planned_config", record.planned_config);
+  visit.optional("drawn_order", record.drawn_order);
   visit.optional("repeats", record.repeats);
   visit.optional("planned_inputs", record.inputs_hash);
   visit.optional("train_rows", record.train_rows);

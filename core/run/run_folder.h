@@ -44,6 +44,9 @@ struct RunRecord {
   /// config_key of its config as its files had it then, without --set, or no_own_config; "": not
   /// recorded.
   std::string planned_config = {};
+  /// Names the order that the command drew in which to train several configs, each at its place in
+  /// every turn; "": it drew none.
+  std::string drawn_order = {};
   /// Id of an older run of the same seed that told other losses of the steps which this one took
   /// over from another run (repeated_run); "": none.
   std::string repeats = {};

@@ -250,6 +250,7 @@ run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const M
   record.planned_seeds = run.planned_seeds;
   record.planned_tables = run.planned_tables;
   record.planned_config = run.planned_config;
+  record.drawn_order = run.drawn_order;
   record.repeats = run.repeats;
   record.entropy_floor = run.entropy_floor;
   record.repeated_sentences = run.repeated_sentences;

@@ -90,6 +90,7 @@ struct MadeRun {
   std::optional<std::map<std::string, std::string>> planned_tables =
       {};                           ///< when it was made; none: not recorded
   std::string planned_config = {};  ///< the same; "": not recorded
+  std::string drawn_order = {};     ///< run::RunRecord
   std::string repeats = {};         ///< run::RunRecord::repeats
   std::optional<double> entropy_floor;
   std::optional<double> repeated_sentences;

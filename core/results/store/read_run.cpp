@@ -63,6 +63,7 @@ Description describe(const run::RunFolder& folder) {
   run.planned_claims = join(record.planned_claims, ",");
   if (record.planned_tables) run.planned_tables = json_text(nlohmann::json(*record.planned_tables));
   run.planned_config = record.planned_config;
+  run.drawn_order = record.drawn_order;
   run.repeats = record.repeats;
   run.train_rows = record.train_rows;
   run.entropy_floor = record.entropy_floor;

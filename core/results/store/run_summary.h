@@ -35,6 +35,7 @@ struct RunSummary {
   std::string planned_claims;  ///< keys of the tables' claims at that time, with commas between
   std::string planned_tables;  ///< JSON: the tables at that time (run::RunRecord); "": not recorded
   std::string planned_config;  ///< run::config_key of its config by itself then; "": not recorded
+  std::string drawn_order;     ///< run::RunRecord::drawn_order
   std::string repeats;         ///< run::RunRecord::repeats
   int64_t train_rows = 0;      ///< different ones that it trains on; 0: not known
   std::optional<double> entropy_floor;       ///< of the text evaluated on, nats a token
@@ -131,6 +132,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("planned_claims", run.planned_claims);
   visit.column("planned_tables", run.planned_tables);
   visit.column("planned_config", run.planned_config);
+  visit.column("drawn_order", run.drawn_order);
   visit.column("repeats", run.repeats);
   visit.column("train_rows", run.train_rows);
   visit.column("entropy_floor", run.entropy_floor);

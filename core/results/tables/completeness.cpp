@@ -495,9 +495,9 @@ SetupEntry describe_speeds(const Ablation& ablation) {
             turns_text("speeds", turns)};
   if (turns == Turns::hours_apart)
     return {"Speed",
-            "the runs of a turn were begun more than two hours apart: what changes on the machine "
-            "within a day may come in step with the turns, and is in no interval ('forge bench' "
-            "measures in turn, and tables show it with tokens_per_second: benchmark)",
+            "the runs of a turn were begun more than two hours apart, in no order that forge drew: "
+            "what changes on the machine within a day may come in step with the turns, and is in "
+            "no interval ('forge run --table' draws the order in which it trains the rows)",
             turns_text("speeds", turns)};
   for (const auto& compared : comparisons_of(ablation))
     if (const std::string why = why_places_not_tested(compared); !why.empty())

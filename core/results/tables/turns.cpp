@@ -39,6 +39,11 @@ Pair pair_of(const Run& own, const Run& other) {
   return {is_own_first ? &own : &other, is_own_first ? &other : &own, is_own_first};
 }
 
+/// Whether forge drew which of the two comes first.
+bool is_drawn(const Pair& pair) {
+  return !pair.first->drawn_order.empty() && pair.first->drawn_order == pair.second->drawn_order;
+}
+
 using Runs = std::vector<const Run*>;
 
 Runs in_order(const AblationRow& row) {
@@ -163,7 +168,7 @@ Turns turns_of(const AblationRow& row, const AblationRow& other, const BusyTimes
   if (in_turn < 2 || std::max(own.size(), others.size()) > in_turn + 1)
     return Turns::one_after_another;
   const auto near = std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) {
-    return begin_of(*pair.second) - begin_of(*pair.first) <= longest_apart;
+    return is_drawn(pair) || begin_of(*pair.second) - begin_of(*pair.first) <= longest_apart;
   });
   if (static_cast<size_t>(near) < std::max<size_t>(2, pairs.size() - 1)) return Turns::hours_apart;
   if (rule.begins_after_breaks(pairs)) return Turns::one_row_begins;

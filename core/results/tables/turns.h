@@ -21,13 +21,13 @@ enum class Turns {
   in_turn,
   one_row_first,      ///< in turn, but runs of one came first so often that it alone seems real
   one_row_begins,     ///< in turn, but runs of one came first so often after breaks
-  hours_apart,        ///< in turn, but two runs of a pair lie further apart than `longest_apart`
+  hours_apart,        ///< in turn, but pairs whose order was not drawn lie `longest_apart` and more
   one_after_another,  ///< not all runs of two rows in turn
 };
 
 /// In seconds, from the begin of one run of a pair to that of the other, all pairs but one. What
 /// goes up and down once a day, as the temperature does, cancels there and back for shorter ones;
-/// for longer ones it may come in step with the turns.
+/// for longer ones it may come in step with the turns. It does not where forge drew the order.
 constexpr double longest_apart = 2 * 3600;
 
 /// Whether what lies between the first and the second run of a pair would by itself be taken for a

@@ -259,15 +259,23 @@ TEST_CASE("an order of runs that by itself would seem a difference is known", "[
 }
 
 TEST_CASE("speeds of runs that were begun hours apart are not tested", "[report][turns]") {
-  const auto run_one_by_one = [](const std::string& order, int minutes) {
+  const auto run_one_by_one = [](const std::string& order,
+                                 int minutes,
+                                 const std::function<void(store::RunSummary&)>& change = {}) {
     std::vector<Minutes> times;
     for (int i = 0; i < static_cast<int>(order.size()); ++i)
       times.push_back({i * minutes, (i + 1) * minutes});
     return speeds_of(order, times, [&](store::RunSummary& run) {
       run.metrics[results::wall_seconds_name] = 60.0 * minutes;
+      if (change) change(run);
     });
   };
   const std::string warning = "speeds measured hours apart";
+  // Where forge drew which one comes first, no day comes in step with it.
+  const auto draw = [](store::RunSummary& run) { run.drawn_order = "one"; };
+  CHECK(run_one_by_one("abbaabba", 300, draw) == "");
+  const auto draw_each = [](store::RunSummary& run) { run.drawn_order = run.config; };
+  CHECK(run_one_by_one("abbaabba", 300, draw_each) == warning);
   CHECK(run_one_by_one("abbaabba", 110) == "");
   CHECK(run_one_by_one("abbaabba", 130) == warning);
   CHECK(run_one_by_one("abccbaabc", 55) == "");
