@@ -17,6 +17,7 @@ CREATE TABLE runs (
   planned_claims        TEXT NOT NULL,      -- keys of the tables' claims at that time
   planned_tables        TEXT NOT NULL,      -- JSON: name and design of the tables; '': not known
   planned_config        TEXT NOT NULL,      -- key of its config without --set then; '': not known
+  drawn_order           TEXT NOT NULL,      -- of the command that drew the order of its configs; '': none
   repeats               TEXT NOT NULL,      -- older run with other losses of steps that it took over; '': none
   train_rows            INTEGER NOT NULL,   -- different ones that it trains on; 0: not known
   entropy_floor         REAL,               -- of the text evaluated on, nats a token
