@@ -572,6 +572,27 @@ std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
 
 namespace {
 
+/// A run that nobody has begun is of the plan of the command that asks for it last: nothing is
+/// known of it. While it waits for another command, too, it is of the larger one.
+void take_over_plan(const PlannedRun& planned) {
+  const RunFolder& folder = planned.folder;
+  const RunStatus status = folder.status();
+  const bool waits = status.state == RunState::queued;
+  if (status.attempt > 0 || !(waits || status.state == RunState::not_started)) return;
+  const RunRecord before = folder.record();
+  if (!before.imported.empty()) return;
+  RunRecord record = before;
+  const RunRecord& asked = planned.record;
+  if (!waits || asked.planned_seeds.size() >= before.planned_seeds.size())
+    record.planned_seeds = asked.planned_seeds;
+  if (!waits) record.drawn_order = asked.drawn_order;  // else it keeps its place in the queue
+  record.planned_claims = asked.planned_claims;
+  record.planned_tables = asked.planned_tables;
+  record.planned_config = asked.planned_config;
+  if (to_json(record) != to_json(before))
+    write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
+}
+
 void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
@@ -590,7 +611,10 @@ void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
       again.continue_from.checkpoint = continued_checkpoint(planned.folder);
       require_own_beginning(planned.folder, again.continue_from.checkpoint);
       write_request(planned.folder, make_request(planned, again));
-      if (planned.action == Action::start) write_config(planned.folder, inputs);
+      if (planned.action == Action::start) {
+        write_config(planned.folder, inputs);
+        take_over_plan(planned);
+      }
     }
     mark_needed(planned.folder);
   }

@@ -18,8 +18,8 @@ struct CheckpointState;
 
 namespace forge::run {
 
-/// run.json: which run a folder holds. Written once, before the supervisor starts; only the
-/// workspace changes, where it is moved (moved_files.h).
+/// run.json: which run a folder holds. Written before the run begins. After that only the workspace
+/// changes, where it is moved (moved_files.h).
 struct RunRecord {
   std::string id;       ///< the folder's name: "<config>-<key>", with --force "…-2"
   std::string project;  ///< path of the project below the workspace, e.g. "projects/canon"

@@ -603,6 +603,41 @@ TEST_CASE("a plan is read as it was written", "[run][plan]") {
   REQUIRE(planned.action == Action::start);
 }
 
+TEST_CASE("a run that nobody has begun is of the plan of the last command", "[run][plan]") {
+  const TemporaryFolder runs;
+  const auto ask = [&](std::vector<int64_t> seeds, const std::string& claim) {
+    RunInputs inputs = small_inputs();
+    inputs.planned_seeds = std::move(seeds);
+    inputs.planned_claims = {claim};
+    inputs.drawn_order = claim;
+    const PlannedRun planned = plan_run(inputs, runs.path(), false);
+    write_run_folder(planned, inputs);
+    return planned.folder;
+  };
+  using Seeds = std::vector<int64_t>;
+  const RunFolder folder = ask({42, 43, 44}, "a");
+  ask({42, 43}, "b");
+  CHECK(folder.record().planned_seeds == Seeds{42, 43});
+  CHECK(folder.record().planned_claims == std::vector<std::string>{"b"});
+  CHECK(folder.record().drawn_order == "b");
+  queue::QueueEntry entry;
+  entry.run = folder.id();
+  entry.group = "a command";
+  entry.host = "here";
+  entry.devices = {{"cpu", 2}};
+  queue::Queue(runs.path()).add(entry);
+  ask({42, 43, 44, 45}, "c");  // it waits for more seeds now
+  CHECK(folder.record().planned_seeds == Seeds{42, 43, 44, 45});
+  CHECK(folder.record().drawn_order == "b");
+  ask({42}, "d");  // and still does
+  CHECK(folder.record().planned_seeds == Seeds{42, 43, 44, 45});
+  queue::Queue(runs.path()).remove(folder.id());
+  EventLog(folder.events_file()).append({{"event", "attempt"}}, 1);
+  ask({42, 43}, "e");
+  CHECK(folder.record().planned_seeds == Seeds{42, 43, 44, 45});
+  CHECK(folder.record().planned_claims == std::vector<std::string>{"d"});
+}
+
 TEST_CASE("a forced run of a plan is one run, however often the plan is executed", "[run][plan]") {
   const TemporaryFolder runs;
   const RunInputs inputs = small_inputs();
