@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/base/progress.h"
 
@@ -15,6 +16,9 @@ namespace forge {
 /// Cores that this process may use: a container, taskset or a cluster's scheduler may leave it
 /// fewer than the machine has.
 int usable_cores();
+
+/// Their numbers, where these are not all of the machine.
+std::vector<int> own_cores();
 
 /// Calls `action(0)` … `action(count - 1)`, in any order, on all usable cores, and returns when all
 /// calls have ended. What calls throw is thrown here: of several exceptions that of the lowest

@@ -95,7 +95,7 @@ bool files_are_here(const worker::Request& request) {
 /// This host's devices of a type, as far as runs have leased them before: a worker takes seconds to
 /// list them.
 std::vector<LeaseDevice> devices_here(const fs::path& runs_dir, const std::string& type) {
-  if (type == "cpu") return {{"cpu", usable_cores()}};
+  if (type == "cpu") return {own_cpu()};
   std::vector<LeaseDevice> devices;
   for (const fs::path& file : folder_entries(leases_folder(runs_dir))) {
     const std::string name = file.filename().string();

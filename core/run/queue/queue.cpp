@@ -16,6 +16,7 @@
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/owner.h"
+#include "core/base/parallel.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
@@ -41,7 +42,14 @@ struct flock lock_of(int unit, short type) {
 
 fs::path file_of(const fs::path& folder, const LeaseDevice& device) { return folder / device.name; }
 
+/// The machine's number of a unit: commands that are bound to other cores lease other ones.
+int number_of(const LeaseDevice& device, int unit) {
+  return device.cores.empty() ? unit : device.cores.at(static_cast<size_t>(unit));
+}
+
 }  // namespace
+
+LeaseDevice own_cpu() { return {"cpu", usable_cores(), "", own_cores()}; }
 
 std::optional<Lease> Lease::try_acquire(const fs::path& folder,
                                         const LeaseDevice& device,
@@ -52,7 +60,7 @@ std::optional<Lease> Lease::try_acquire(const fs::path& folder,
   const int wanted = std::clamp(units, 1, device.units);
   int taken = 0;
   for (int unit = 0; unit < device.units && taken < wanted; ++unit) {
-    struct flock lock = lock_of(unit, F_WRLCK);
+    struct flock lock = lock_of(number_of(device, unit), F_WRLCK);
     if (::fcntl(file.get(), F_OFD_SETLK, &lock) == 0) {
       ++taken;
     } else if (errno != EAGAIN && errno != EACCES) {
@@ -82,7 +90,7 @@ int used_units(const fs::path& folder, const LeaseDevice& device) {
   if (!file) return 0;
   int taken = 0;
   for (int unit = 0; unit < device.units; ++unit) {
-    struct flock lock = lock_of(unit, F_WRLCK);
+    struct flock lock = lock_of(number_of(device, unit), F_WRLCK);
     if (::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) ++taken;
   }
   return taken;
@@ -102,8 +110,9 @@ ResourceRequest resource_request(const worker::Environment& environment,
                                  int cores,
                                  int processes) {
   if (environment.device_type == "cpu") {
-    const int units = std::max(1, cores);
-    return {{{"cpu", units}}, std::clamp(environment.threads, 1, units)};
+    LeaseDevice cpu = own_cpu();
+    if (cpu.units != cores) cpu = {"cpu", std::max(1, cores)};
+    return {{cpu}, std::clamp(environment.threads, 1, cpu.units)};
   }
   ResourceRequest demand;
   for (const std::string& name : environment.devices) {
@@ -137,6 +146,7 @@ void fields(Visitor& visit, LeaseDevice& device) {
   visit.field("name", device.name);
   visit.field("units", device.units);
   visit.optional("visible", device.visible);
+  visit.optional("cores", device.cores);
 }
 
 template <class Visitor>
@@ -145,8 +155,6 @@ void fields(Visitor& visit, Asker& asker) {
   visit.field("jobs", asker.jobs);
   visit.field("fail_fast", asker.fail_fast);
   visit.optional("devices", asker.devices);
-  visit.optional("units", asker.units);
-  visit.optional("count", asker.count);
   visit.optional("stop_after", asker.stop_after);
   visit.optional("variables", asker.variables);
   visit.optional("place", asker.place);
@@ -156,6 +164,8 @@ template <class Visitor>
 void fields(Visitor& visit, QueueEntry& entry) {
   visit.field("run", entry.run);
   fields(visit, static_cast<Asker&>(entry));
+  visit.field("units", entry.units);
+  visit.optional("count", entry.count);
   double priority = entry.priority;  // the reader takes every integer for a count
   visit.field("priority", priority);
   entry.priority = static_cast<int>(priority);
@@ -191,11 +201,7 @@ std::optional<QueueEntry> without(const QueueEntry& entry, const std::string& gr
   if (left.others.empty()) return std::nullopt;
   Asker next = std::move(left.others[0]);
   left.others.erase(left.others.begin());
-  if (next.devices.empty()) {
-    next.devices = left.devices;
-    next.units = left.units;
-    next.count = left.count;
-  }
+  if (next.devices.size() < static_cast<size_t>(left.count)) next.devices = left.devices;
   static_cast<Asker&>(left) = std::move(next);
   return left;
 }
@@ -247,18 +253,23 @@ void require_sound(const QueueEntry& entry) {
            name != "." && name != "..";
   };
   const auto is_count = [](int units) { return units >= 1 && units <= most_units; };
+  const auto is_core = [](int core) { return core >= 0 && core < most_units; };
   require(is_name(entry.host), "host");
+  require(is_count(entry.units), "units");
+  require(is_count(entry.count), "count");
   const auto require_sound_devices = [&](const Asker& asker) {
-    require(is_count(asker.units), "units");
-    require(is_count(asker.count), "count");
-    for (const LeaseDevice& device : asker.devices)
+    for (const LeaseDevice& device : asker.devices) {
       require(!device.name.empty() && is_name(device.name) && is_count(device.units), "devices");
-    // It would wait for ever.
-    const bool are_known = &asker == &entry || !asker.devices.empty();
-    require(!are_known || asker.devices.size() >= static_cast<size_t>(asker.count), "devices");
+      const bool are_counted =
+          device.cores.empty() || device.cores.size() == static_cast<size_t>(device.units);
+      require(are_counted && std::all_of(device.cores.begin(), device.cores.end(), is_core),
+              "devices");
+    }
   };
   require_sound_devices(entry);
   for (const Asker& other : entry.others) require_sound_devices(other);
+  // It would wait for ever.
+  require(entry.devices.size() >= static_cast<size_t>(entry.count), "devices");
 }
 
 }  // namespace
@@ -441,7 +452,7 @@ bool are_same(const std::vector<LeaseDevice>& left, const std::vector<LeaseDevic
                     right.begin(),
                     right.end(),
                     [](const LeaseDevice& a, const LeaseDevice& b) {
-                      return a.name == b.name && a.visible == b.visible;
+                      return a.name == b.name && a.visible == b.visible && a.cores == b.cores;
                     });
 }
 
@@ -456,7 +467,15 @@ QueueEntry merged(const QueueEntry& waiting, const QueueEntry& entry, const fs::
     for (const Asker& other : there)
       if (!is_asked_by(kept, other.group)) kept.others.push_back(of_another_host(other));
   }
-  if (!is_asked_by(kept, entry.group)) kept.others.push_back(entry);
+  // The request of the last command stands in the run's folder, and says how many devices it needs.
+  const bool changes = !are_same(kept.devices, entry.devices) || kept.count != entry.count;
+  kept.units = entry.units;
+  kept.count = entry.count;
+  if (!is_asked_by(kept, entry.group)) {
+    const Asker before = kept;
+    if (changes) static_cast<Asker&>(kept) = entry;
+    kept.others.insert(changes ? kept.others.begin() : kept.others.end(), changes ? before : entry);
+  }
   // A search sends its runs on.
   const auto ask = [&](Asker& asker) {
     if (asker.group == entry.group)
@@ -520,7 +539,11 @@ void Queue::forget_other_environments() const {
 void Queue::ask_for_active(const QueueEntry& entry) {
   const QueueEntry* const found = find(entry.run);
   if (!found || is_of_other_user(entries_folder(folder_) / entry.run)) return;
-  QueueEntry asked = merged(*found, entry, folder_.parent_path());
+  QueueEntry active = entry;  // it has its devices
+  active.devices = found->devices;
+  active.units = found->units;
+  active.count = found->count;
+  QueueEntry asked = merged(*found, active, folder_.parent_path());
   asked.starts = found->starts;
   asked.goes_on = path_exists(run::RunFolder(runs_dir() / entry.run).stop_file());
   keep_own_environment(folder_, entry.group);

@@ -20,7 +20,12 @@ struct LeaseDevice {
   std::string name;  ///< "cpu", "cuda:0", as the whole machine calls it: gpu_names.h
   int units = 1;
   std::string visible = {};  ///< what the run's command calls it; "": the same
+  /// Of a CPU, the numbers of the cores that the command may use, a unit each; none: any cores.
+  std::vector<int> cores = {};
 };
+
+/// The CPU as this process may use it: with as many units as it has cores.
+LeaseDevice own_cpu();
 
 constexpr int gpu_units = 24;  ///< divisible by 2, 3, 4, 6, 8 and 12
 
@@ -89,18 +94,19 @@ struct Asker {
   int jobs = 0;                      ///< maximum concurrent runs of the group; 0: no limit
   bool fail_fast = false;            ///< if the run fails, the rest of the group is not started
   std::vector<LeaseDevice> devices;  ///< the run may use any of them
-  int units = 1;                     ///< that it needs of each
-  int count = 1;                     ///< of devices that it needs at once
   int64_t stop_after = 0;            ///< run::SupervisorOptions::stop_after
   /// run::numerics_variables() of the command, none: not recorded.
   std::optional<Environment> variables = {};
   std::string place = {};  ///< own_place() of the command; "": not recorded
 };
 
-/// A run that waits for a device or has one. It is started as the first command that asks for it
-/// says; where that withdraws it, as the next one says.
+/// A run that waits for a device or has one. It is started as the first command that asked for it
+/// says, or as the last one that asked for other devices; where that one withdraws it, as the next
+/// one says.
 struct QueueEntry : Asker {
   std::string run;               ///< id: the name of its folder
+  int units = 1;                 ///< that it needs of each device
+  int count = 1;                 ///< of devices that it needs at once
   int priority = 0;              ///< larger ones are started first
   std::string submitted;         ///< UTC; at equal priority the earlier ones start first
   int64_t position = 0;          ///< among those of its group
@@ -110,7 +116,7 @@ struct QueueEntry : Asker {
   std::string supervisor_place;  ///< place.h
   int starts = 0;                ///< supervisors that were started for it
   int attempt = 0;               ///< the run's last attempt before the newest start
-  /// The commands that asked for it later and still do. Those of another host are without devices.
+  /// The other commands that still ask for it. Those of another host are without devices.
   std::vector<Asker> others = {};
   bool goes_on = false;  ///< asked for while it was stopping: it waits again when it has stopped
 };

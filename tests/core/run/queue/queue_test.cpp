@@ -94,6 +94,18 @@ using tests::until;
 
 const LeaseDevice cpu{"cpu", 4};
 
+TEST_CASE("commands that are bound to other cores lease these", "[queue][lease]") {
+  const TemporaryFolder folder;
+  const LeaseDevice left{"cpu", 2, "", {0, 1}}, right{"cpu", 2, "", {2, 3}};
+  const auto one = Lease::try_acquire(folder.path(), left, 2);
+  REQUIRE(one);
+  CHECK_FALSE(Lease::try_acquire(folder.path(), left, 1));
+  const auto other = Lease::try_acquire(folder.path(), right, 2);
+  REQUIRE(other);
+  CHECK(used_units(folder.path(), cpu) == 4);
+  CHECK_FALSE(Lease::try_acquire(folder.path(), cpu, 1));
+}
+
 TEST_CASE("units of a device are leased until none are left", "[queue][lease]") {
   TemporaryFolder folder;
   const auto three = Lease::try_acquire(folder.path(), cpu, 3);
@@ -344,30 +356,42 @@ TEST_CASE("a run is started as those say who still ask for it", "[queue]") {
   second.stop_after = 0;
   second.variables = Environment{};
   queue.add(second);
-  const auto devices = [&] { return devices_text(read_entries(folder.path())[0]); };
-  CHECK(devices() == "cuda:3");
-  CHECK(last_step_asked(*queue.find("a")) == 0);
-  SECTION("the second one") {
+  const auto entry_now = [&] { return read_entries(folder.path())[0]; };
+  CHECK(devices_text(entry_now()) == "2 of cuda:5, cuda:6");
+  CHECK(entry_now().place == second.place);
+  CHECK(entry_now().variables == second.variables);
+  CHECK(last_step_asked(entry_now()) == 0);
+  SECTION("the one that asked last") {
     REQUIRE(queue.leave_to_others("a", first.group));
-    CHECK(devices() == "2 of cuda:5, cuda:6");
-    const QueueEntry left = read_entries(folder.path())[0];
-    CHECK(left.place == second.place);
-    CHECK(left.variables == second.variables);
-    CHECK(left.others.empty());
-    CHECK(last_step_asked(left) == 0);
+    CHECK(devices_text(entry_now()) == "2 of cuda:5, cuda:6");
+    CHECK(entry_now().others.empty());
   }
-  SECTION("the first one") {
+  SECTION("the one that asked first, whose devices are too few for what was asked last") {
     REQUIRE(queue.leave_to_others("a", second.group));
-    CHECK(devices() == "cuda:3");
-    CHECK(last_step_asked(*queue.find("a")) == 600);
+    CHECK(devices_text(entry_now()) == "2 of cuda:5, cuda:6");
+    CHECK(entry_now().place == first.place);
+    CHECK(last_step_asked(entry_now()) == 600);
+  }
+  SECTION("the one that asked first, on its own device") {
+    QueueEntry third = second;
+    third.group = "a third";
+    third.devices.pop_back();
+    third.count = 1;
+    queue.add(third);
+    CHECK(devices_text(entry_now()) == "cuda:5");
+    REQUIRE(queue.leave_to_others("a", third.group));
+    CHECK(devices_text(entry_now()) == "cuda:5 or cuda:6");
+    REQUIRE(queue.leave_to_others("a", second.group));
+    CHECK(devices_text(entry_now()) == "cuda:3");
+    CHECK(entry_now().variables == first.variables);
   }
   SECTION("one of another host, whose devices are not here") {
     QueueEntry moved = *queue.find("a");
     for (Asker& other : moved.others) other = of_another_host(other);
     queue.put(moved);
-    REQUIRE(queue.leave_to_others("a", first.group));
-    CHECK(devices() == "cuda:3");
-    CHECK(queue.find("a")->place.empty());
+    REQUIRE(queue.leave_to_others("a", second.group));
+    CHECK(devices_text(entry_now()) == "2 of cuda:5, cuda:6");
+    CHECK(entry_now().place.empty());
   }
 }
 
