@@ -594,6 +594,9 @@ void take_over_plan(const PlannedRun& planned) {
 }
 
 void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
+  // It is started as that user asked for it, with their paths.
+  if (queue::is_queued_by_other_user(planned.folder.path().parent_path(), planned.folder.id()))
+    return;
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
     if (queue::closed_path(planned.folder)) return;  // who would queue it says so

@@ -149,4 +149,8 @@ bool is_own_entry(const fs::path& runs_dir, const std::string& run) {
   return path_exists(entry) && !is_of_other_user(entry);
 }
 
+bool is_queued_by_other_user(const fs::path& runs_dir, const std::string& run) {
+  return is_of_other_user(entry_file(runs_dir, run));
+}
+
 }  // namespace forge::queue

@@ -60,4 +60,7 @@ std::string foreign_entry_text(const std::filesystem::path& runs_dir, const std:
 /// owns the run's files.
 bool is_own_entry(const std::filesystem::path& runs_dir, const std::string& run);
 
+/// Whether the run is in the queue by another user's word.
+bool is_queued_by_other_user(const std::filesystem::path& runs_dir, const std::string& run);
+
 }  // namespace forge::queue

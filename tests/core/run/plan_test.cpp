@@ -638,6 +638,34 @@ TEST_CASE("a run that nobody has begun is of the plan of the last command", "[ru
   CHECK(folder.record().planned_claims == std::vector<std::string>{"d"});
 }
 
+TEST_CASE("nobody changes what another user has queued", "[run][plan][hostile]") {
+  if (::geteuid() != 0) return;  // nobody else can give a file away
+  const TemporaryFolder runs;
+  RunInputs inputs = small_inputs();
+  const RunFolder folder = plan_run(inputs, runs.path(), false).folder;
+  write_run_folder(plan_run(inputs, runs.path(), false), inputs);
+  queue::QueueEntry entry;
+  entry.run = folder.id();
+  entry.group = "theirs";
+  entry.host = "here";
+  entry.devices = {{"cpu", 2}};
+  queue::Queue(runs.path()).add(entry);
+  constexpr uid_t nobody = 65534;
+  REQUIRE(::chown(queue::entry_file(runs.path(), folder.id()).c_str(), nobody, nobody) == 0);
+  const auto files = [&] {
+    return read_file(folder.request_file()) + read_file(folder.config_file()) +
+           read_file(folder.record_file());
+  };
+  const std::string before = files();
+  inputs.experiment["train"]["keep_checkpoints"] = 7;
+  inputs.planned_seeds = {1, 2, 3};
+  write_run_folder(plan_run(inputs, runs.path(), false), inputs);
+  CHECK(files() == before);
+  REQUIRE(::chown(queue::entry_file(runs.path(), folder.id()).c_str(), 0, 0) == 0);
+  write_run_folder(plan_run(inputs, runs.path(), false), inputs);
+  CHECK(files() != before);
+}
+
 TEST_CASE("a forced run of a plan is one run, however often the plan is executed", "[run][plan]") {
   const TemporaryFolder runs;
   const RunInputs inputs = small_inputs();
