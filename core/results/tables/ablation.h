@@ -68,6 +68,10 @@ struct RunSets {
   RunSet shown;
   std::vector<RunSet> others;       ///< that were tried beside it
   std::set<std::string> differ_in;  ///< what sets these apart from it: "optimizer.eps", "threads"
+  /// What sets apart those of them that were trained together with it, but for the table's `by`: a
+  /// view of each of these keys shows the same runs.
+  std::set<std::string> swept;
+  size_t swept_sets = 0;         ///< so many were
   size_t unfinished = 0;         ///< their seeds that were planned or begun, and did not complete
   std::set<std::string> tables;  ///< declared together with this one, with sets made before
   /// Tuning seeds that it was run with before the table declared them as such.

@@ -287,6 +287,7 @@ Json sets_json(const RunSets& sets) {
   json["others"] = Json::array();
   for (const RunSet& other : sets.others) json["others"].push_back(set_to_json(other));
   json["tables"] = sets.tables;
+  json["swept"] = sets.swept;
   return json;
 }
 

@@ -180,6 +180,11 @@ void count_other_sets(const MadeRuns& made,
         if (is_before(other, row.sets.shown)) row.sets.tables.insert(table);
         continue;
       }
+      if (is_trained_with(other, row.sets.shown)) {
+        ++row.sets.swept_sets;
+        for (const auto& difference : differences)
+          if (difference.what != ablation.table.by) row.sets.swept.insert(difference.what);
+      }
       bool is_of_other_model = made.is_of_other_model(set.runs.front());
       for (const auto& difference : differences) {
         row.sets.differ_in.insert(difference.what);

@@ -76,6 +76,16 @@ std::set<std::string> tables_declared_together(const std::vector<const AblationR
   return tables;
 }
 
+/// Of runs that were trained together, a table by each key that they differ in shows others first.
+size_t views_of(const std::vector<const AblationRow*>& rows) {
+  size_t views = 1;
+  for (const AblationRow* row : rows) {
+    const size_t by_key = row->group.empty() ? 0 : 1;
+    views = std::max(views, std::min(row->sets.swept.size(), row->sets.swept_sets) + by_key);
+  }
+  return views;
+}
+
 /// "Canon-A", in a table with rows by a key "Canon-A (0.001)".
 std::string name_of(const AblationRow& row) {
   return row.group.empty() ? row.spec.name : row.spec.name + " (" + row.group + ")";
@@ -87,23 +97,30 @@ bool is_before(const RunSet& set, const RunSet& other) {
   return set.second_run <= other.second_run || begun(set) <= begun(other);
 }
 
+bool is_trained_with(const RunSet& other, const RunSet& shown) {
+  return !is_before(other, shown) && !other.first_run.empty() &&
+         other.first_run <= shown.second_run;
+}
+
 double SetPlace::factor() const {
-  return statistics::set_factor(number) * static_cast<double>(1 + tables);
+  return statistics::set_factor(number) * static_cast<double>((1 + tables) * views);
 }
 
 SetPlace place_of(const std::vector<const AblationRow*>& rows) {
-  return {1 + others_of(rows).before, tables_declared_together(rows).size()};
+  return {1 + others_of(rows).before, tables_declared_together(rows).size(), views_of(rows)};
 }
 
 SetupEntry describe_other_sets(const Ablation& ablation) {
   std::vector<std::string> counts, sentences;
   Others most;
+  size_t views = 1;
   std::set<std::string> keys, tables;
   std::vector<std::string> later_rows;
   const auto comparisons = comparisons_of(ablation);
   for (const auto& rows : comparisons) {
     const Others others = others_of(rows);
     most.take_more(others);
+    views = std::max(views, views_of(rows));
     if (others.before > 0) later_rows.push_back(name_of(*rows.front()));
     for (const AblationRow* row : rows)
       keys.insert(row->sets.differ_in.begin(), row->sets.differ_in.end());
@@ -134,6 +151,13 @@ SetupEntry describe_other_sets(const Ablation& ablation) {
     sentences.push_back("before these runs others of the same configs were made for " + names +
                         ", declared together with this table: p is multiplied by " +
                         std::to_string(1 + tables.size()));
+  }
+  if (views > 1) {
+    counts.push_back("views along " + counted(views, "key") + " counted");
+    sentences.push_back("runs that differ in " + counted(views, "key") +
+                        " were trained together, and a table along each of them shows others "
+                        "first: p is multiplied by " +
+                        std::to_string(views));
   }
   if (counts.empty()) return {};
   return {"Other runs", join(sentences, "; "), join(counts, ", ")};

@@ -107,6 +107,43 @@ struct Sets {
   }
 };
 
+TEST_CASE("views along each key of a grid that is trained together share one error",
+          "[report][plan]") {
+  Lab lab;
+  // One command: each seed of all sets, and then the next one.
+  for (const int seed : {1, 2, 3}) {
+    for (const int set : {0, 1, 2, 3}) {
+      for (const char* config : {"llama", "canon_a"}) {
+        MadeRun run = Lab::run(config, 4 * seed + set);
+        run.id = config + std::to_string(seed) + "-" + std::to_string(set);
+        run.experiment.seed = static_cast<uint64_t>(seed);
+        run.planned_seeds = {1, 2, 3};
+        run.experiment.optimizer.eps = set % 2 == 0 ? 1e-8 : 1e-7;
+        run.experiment.optimizer.weight_decay = set < 2 ? 0.1 : 0.2;
+        make_completed_run(lab.runs, run, {3 + 0.01 * seed * (set + 1) + (config[0] == 'l')});
+      }
+    }
+  }
+  const auto view = [&](const std::string& by, const std::set<int>& sets) {
+    TableSpec table = small_table();
+    table.by = by;
+    AblationOptions options;
+    std::vector<store::ConfiguredRun> shown;
+    for (const store::ConfiguredRun& run : lab.read()) {
+      const bool is_shown = sets.count(run.summary.id.back() - '0') > 0;
+      (is_shown ? shown : options.filtered_out).push_back(run);
+    }
+    const Ablation ablation = build_ablation(table, shown, options);
+    return place_of({&ablation.rows[0], &ablation.rows[1]});
+  };
+  CHECK(view("optimizer.eps", {0, 1}).views == 2);
+  CHECK(view("optimizer.weight_decay", {0, 2}).views == 2);
+  CHECK(view("", {0}).views == 2);
+  CHECK(view("", {0}).number == 1);
+  CHECK(view("", {3}).views == 1);  // it pays for those that were known before
+  CHECK(view("", {3}).number == 4);
+}
+
 /// A table that has no two sets of runs stand in one another's rows.
 TableSpec strict_table() {
   TableSpec table = small_table();
