@@ -32,13 +32,14 @@ Turn any_order(const std::vector<std::string>& keys, const std::string& salt) {
 /// How often each config has come before each other one.
 class Leads {
  public:
-  /// `most`: no config comes before another one in so many turns more than behind it, if that can
-  /// be.
-  Leads(size_t configs, int64_t most)
-      : configs_(configs), most_(static_cast<int16_t>(most)), leads_(configs * configs) {}
+  /// `most`: after all turns no config has come before another one in more than so many turns more
+  /// than behind it, if that can be.
+  Leads(size_t configs, int64_t turns, int64_t most)
+      : configs_(configs), turns_left_(turns), most_(most), leads_(configs * configs) {}
 
   /// The configs in the order of `wanted`, but for those that have to come behind others.
   Turn next(const Turn& wanted) {
+    --turns_left_;
     Turn left = wanted, turn;
     std::vector<size_t> waits_for(configs_);  // so many of those that are left
     for (const size_t config : left)
@@ -64,11 +65,12 @@ class Leads {
  private:
   int16_t& lead(size_t config, size_t other) { return leads_[config * configs_ + other]; }
   bool must_follow(size_t config, size_t other) {
-    return config != other && lead(config, other) >= most_;
+    return config != other && lead(config, other) >= most_ + turns_left_;
   }
 
   size_t configs_;
-  int16_t most_;
+  int64_t turns_left_;
+  int64_t most_;
   std::vector<int16_t> leads_;
 };
 
@@ -81,10 +83,8 @@ std::vector<std::vector<size_t>> order_of_turns(const std::vector<std::vector<st
   const size_t configs = keys.empty() ? 0 : keys.front().size();
   const bool is_balanced = turns > 1 && configs <= most_balanced;
   // A few more are let be: orders that were balanced exactly could be guessed better by a rhythm.
-  // Of two turns the order would by itself seem a difference.
-  const auto most =
-      std::max<int64_t>(turns == 2 ? 1 : 2, static_cast<int64_t>(std::sqrt(double(turns))));
-  Leads leads(is_balanced ? configs : 0, most);
+  const auto most = std::max(turns % 2, static_cast<int64_t>(std::sqrt(double(turns))));
+  Leads leads(is_balanced ? configs : 0, turns, most);
   std::vector<Turn> order;
   for (const std::vector<std::string>& of_turn : keys) {
     const Turn drawn = any_order(of_turn, salt);
