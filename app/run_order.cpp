@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/base/hash.h"
+#include "core/base/text.h"
 
 namespace forge::app {
 namespace {
@@ -17,16 +18,16 @@ uint64_t number_of(const std::string& key) {
   return std::strtoull(hash_hex(key).substr(0, 16).c_str(), nullptr, 16);
 }
 
-/// Any order of the configs, as often as any other one.
-Turn any_order(const std::vector<std::string>& keys, const std::string& salt) {
+/// Any order of the keys, as often as any other one.
+std::vector<size_t> any_order(const std::vector<std::string>& keys, const std::string& salt) {
   std::vector<uint64_t> numbers;
   for (const std::string& key : keys) numbers.push_back(number_of(salt + key));
-  Turn turn(keys.size());
-  std::iota(turn.begin(), turn.end(), size_t{0});
-  std::stable_sort(turn.begin(), turn.end(), [&](size_t left, size_t right) {
+  std::vector<size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t left, size_t right) {
     return numbers[left] < numbers[right];
   });
-  return turn;
+  return order;
 }
 
 /// How often each config has come before each other one.
@@ -85,10 +86,13 @@ std::vector<std::vector<size_t>> order_of_turns(const std::vector<std::vector<st
   // A few more are let be: orders that were balanced exactly could be guessed better by a rhythm.
   const auto most = std::max(turns % 2, static_cast<int64_t>(std::sqrt(double(turns))));
   Leads leads(is_balanced ? configs : 0, turns, most);
-  std::vector<Turn> order;
-  for (const std::vector<std::string>& of_turn : keys) {
-    const Turn drawn = any_order(of_turn, salt);
-    order.push_back(is_balanced ? leads.next(drawn) : drawn);
+  const std::vector<std::string> of_turns =
+      texts_of(keys, [](const std::vector<std::string>& of_turn) { return join(of_turn, "\n"); });
+  std::vector<Turn> order(keys.size());
+  // Any turn may have to balance the others, not the last ones alone.
+  for (const size_t turn : any_order(of_turns, salt)) {
+    const Turn drawn = any_order(keys[turn], salt);
+    order[turn] = is_balanced ? leads.next(drawn) : drawn;
   }
   return order;
 }
