@@ -21,6 +21,7 @@
 #include "core/run/event_log.h"
 #include "core/run/input_files.h"
 #include "core/run/queue/dispatch.h"
+#include "core/run/queue/owners.h"
 #include "core/run/queue/withdraw.h"
 #include "core/run/start.h"
 #include "core/run/supervisor.h"
@@ -100,6 +101,7 @@ class RunFollower {
       dispatch_queue();
       for (size_t i = 0; i < followed_.size(); ++i) update(i);
       follow_more();
+      ask_again();
       if (ended_ == followed_.size()) break;
       if (detach_requested()) {
         is_detached_ = true;
@@ -150,6 +152,28 @@ class RunFollower {
     const std::set<std::string> own = enqueue(context_, more, queue_, interrupts_);
     own_.insert(own.begin(), own.end());
     for (const PendingRun& run : more) add(run);
+    dispatch_at_ = 0;
+  }
+
+  /// For runs that wait by another user's word. Where their forge has left, they are started for
+  /// this command.
+  void ask_again() {
+    constexpr double interval = 5;  // seconds
+    const double now = steady_seconds();
+    if (is_detached_ || interrupts_.count() > 0 || withdrawing_since_ || now < ask_again_at_)
+      return;
+    ask_again_at_ = now + interval;
+    std::vector<PendingRun> theirs;
+    for (const auto& followed : followed_) {
+      const std::string& id = followed->run.planned.record.id;
+      if (!followed->outcome && !followed->running && !is_own(*followed) &&
+          queue::is_queued_by_other_user(runs_dir_, id))
+        theirs.push_back(followed->run);
+    }
+    if (theirs.empty() || FileLock::is_held(queue::lock_file(runs_dir_))) return;
+    const std::set<std::string> own = enqueue(context_, theirs, queue_, interrupts_);
+    if (own.empty()) return;
+    own_.insert(own.begin(), own.end());
     dispatch_at_ = 0;
   }
 
@@ -467,6 +491,7 @@ class RunFollower {
   bool is_detached_ = false;
   int answered_ = 0;
   double dispatch_at_ = 0;
+  double ask_again_at_ = 0;
   double look_for_stopped_at_ = 0;
   std::optional<double> withdrawing_since_;
   std::optional<double> queue_locked_since_;

@@ -13,6 +13,7 @@
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/run/host.h"
 #include "core/run/run_folder.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
@@ -422,6 +423,30 @@ TEST_CASE("a run that is stopped by its path leaves the queue of its own runs fo
   CHECK(contains(forge.call({"runs", "stop", here + "/" + waits}).out, "removed from the queue"));
   forge.environment["FORGE_RUNS_DIR"] = here;
   CHECK(status(forge).at("waiting").empty());
+}
+
+TEST_CASE("a run that waits by another user's word is started when their forge has left") {
+  Program forge;
+  if (::geteuid() != 0) return;  // only root can be two users
+  // It was queued here, and taken for another user's.
+  const int queueing = forge.start(runs_of("1", endless_steps, {}));
+  REQUIRE(wait_until([&] { return forge.steps_done() >= 50; }));
+  REQUIRE(forge.call(runs_of("2", 20, {"--detach"})).exit_code == 0);
+  const std::string theirs = status(forge).at("waiting")[0].at("run");
+  const std::filesystem::path queue = forge.runs_dir() / ".queue";
+  constexpr uid_t nobody = 65534;
+  REQUIRE(::chown((queue / "entries" / theirs).c_str(), nobody, nobody) == 0);
+  const std::filesystem::path sign = queue / "hosts" / ("65534@" + run::host_name());
+  write_file_atomic(sign, "");
+  const int following = forge.start(runs_of("2", 20, {}));
+  REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for its owner, nobody"); }));
+  // Half a minute is long ago.
+  std::filesystem::last_write_time(
+      sign, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+  ::kill(queueing, SIGINT);
+  CHECK(Program::wait_for(following).exit_code == 0);
+  Program::wait_for(queueing);
+  CHECK(count(forge, "completed") == 1);
 }
 
 TEST_CASE("a run that waits behind another user's is started when that one has ended") {
