@@ -130,7 +130,10 @@ __global__ void loss_rows_kernel(LossRows<T> in) {
   const Exponentials all = row_join<row_threads>(part);
   if (!active) return;
   const float log_sum_exp = all.largest + logf(all.sum);
-  const RowLoss result = row_loss(in.z_loss, in.coefficient, log_sum_exp, log_sum_exp - of_target);
+  const float difference = log_sum_exp - of_target;
+  // Of a row that is as good as certain, rounding may leave it below 0. What is no number stays.
+  const float n = difference < 0 ? 0 : difference;
+  const RowLoss result = row_loss(in.z_loss, in.coefficient, log_sum_exp, n);
   if (thread == 0) in.losses[row] = scored ? result.loss : 0;
   if (!in.gradients) return;
   const float inverse_count = scored ? 1 / in.count[0] : 0;
