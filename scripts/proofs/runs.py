@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-HUNG_AFTER = 4  # seconds in which a worker that its supervisor watches shows nothing
+HUNG_AFTER = 8  # seconds in which a worker that its supervisor watches shows nothing
 SUSPENDED = 0.1  # of the cases: the supervisor is stopped for longer than that, and goes on
 
 # The smallest model that has every kind of weight: a step takes less than a millisecond.
