@@ -137,6 +137,9 @@ bool may_pass(const Error& error) {
     default: return false;
   }
 }
+
+bool has_no_room(const Error& error) { return error.cause() == ENOSPC || error.cause() == EDQUOT; }
+
 bool is_unreadable(const Error& error) {
   switch (error.cause()) {
     case 0:

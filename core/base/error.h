@@ -98,6 +98,9 @@ bool is_unreadable(const Error& error);
 /// network's folder is away for a moment, or memory, descriptors or processes have run out.
 bool may_pass(const Error& error);
 
+/// Whether a disk, or the quota of a user, was full.
+bool has_no_room(const Error& error);
+
 /// Any exception as an Error: an Error unchanged, what the machine refused (memory, a file) with
 /// the exit code of system_error, everything else as an internal fault.
 Error as_error(const std::exception& problem);

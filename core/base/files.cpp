@@ -409,14 +409,27 @@ AppendFile::AppendFile(const fs::path& path)
 }
 
 void AppendFile::append(std::string_view text) {
+  cut_torn_text();
   const off_t before = ::lseek(file_.get(), 0, SEEK_END);
   try {
     write_all(file_.get(), text, path_);
-  } catch (...) {
-    // Half a line must not be read as a line. Should the cut fail too, the next opener cuts it.
-    if (::ftruncate(file_.get(), before) != 0) errno = 0;
+  } catch (const Error&) {
+    torn_from_ = before;
+    try {
+      cut_torn_text();
+    } catch (const Error&) {
+      // Should nothing more be appended, the next opener cuts it.
+    }
     throw;
   }
+}
+
+/// Half a line must not be read as a line.
+void AppendFile::cut_torn_text() {
+  if (!torn_from_) return;
+  if (::ftruncate(file_.get(), *torn_from_) != 0)
+    throw system_error("cut the torn last line of '" + path_.string() + "'", errno);
+  torn_from_.reset();
 }
 
 bool AppendFile::is_in_place() const { return is_same_file(file_, path_); }

@@ -120,7 +120,8 @@ int64_t file_bytes(const FileDescriptor& file);
 class AppendFile {
  public:
   explicit AppendFile(const fs::path& path);
-  /// Writes all of `text`; after a failed or short write the file is cut back to where it was.
+  /// Writes all of `text`; after a failed or short write the file is cut back to where it was, at
+  /// the latest before the next one.
   void append(std::string_view text);
   /// Returns once everything appended is on the disk.
   void sync();
@@ -128,8 +129,11 @@ class AppendFile {
   bool is_in_place() const;
 
  private:
+  void cut_torn_text();
+
   fs::path path_;
   FileDescriptor file_;
+  std::optional<off_t> torn_from_;  ///< where text begins that was not written whole
 };
 
 /// An advisory lock on a file, held until the object or the process ends (also by kill -9).

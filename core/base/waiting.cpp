@@ -58,6 +58,36 @@ void require_uninterrupted(int before) {
   if (interrupts_so_far() > before) throw Error("interrupted", ExitCode::failed);
 }
 
+namespace {
+
+/// False where `gives_up` ended it.
+bool wait_for_room(double seconds, const std::function<bool()>& gives_up) {
+  constexpr int pause = 20;  // milliseconds
+  const double until = steady_seconds() + seconds;
+  while (steady_seconds() < until) {
+    if (gives_up && gives_up()) return false;
+    ::poll(nullptr, 0, pause);
+  }
+  return true;
+}
+
+}  // namespace
+
+void call_patiently(const Patience& patience,
+                    const std::function<bool()>& gives_up,
+                    const std::function<void()>& action) {
+  double wait = patience.first_wait;
+  for (int again = 0; again < patience.tries_again; ++again, wait *= 2) {
+    try {
+      return action();
+    } catch (const Error& error) {
+      if (!has_no_room(error) && !may_pass(error)) throw;
+      if (!wait_for_room(wait, gives_up)) throw;
+    }
+  }
+  action();
+}
+
 std::optional<FileLock> try_lock_signed(const fs::path& file, double seconds) {
   constexpr int longest_pause = 20;  // milliseconds
   const double until = steady_seconds() + seconds;

@@ -25,6 +25,19 @@ void say_waiting(const std::string& text);
 int interrupts_so_far();
 void require_uninterrupted(int before);
 
+/// How often something is tried again: after so many seconds, then after twice as many, …
+struct Patience {
+  double first_wait = 0;
+  int tries_again = 0;
+};
+
+/// Calls `action`, and again where it finds a disk full, or a folder away for a moment: a disk that
+/// others write to may have room the next moment. Throws the last Error, and at once any other, or
+/// where `gives_up` says so.
+void call_patiently(const Patience& patience,
+                    const std::function<bool()>& gives_up,
+                    const std::function<void()>& action);
+
 /// The lock on a file, signed for those who wait (FileLock::sign); none where another has held it
 /// for so many seconds.
 std::optional<FileLock> try_lock_signed(const std::filesystem::path& file, double seconds = 0);

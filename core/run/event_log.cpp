@@ -367,7 +367,8 @@ EventLog::EventLog(const fs::path& events_file)
 }
 
 void EventLog::append(Json event, int attempt) {
-  file_.append(worker::to_line(stamped(std::move(event), attempt)) + "\n");
+  const std::string line = worker::to_line(stamped(std::move(event), attempt)) + "\n";
+  call_patiently(patience, {}, [&] { file_.append(line); });
   unsynced_ = true;
 }
 

@@ -45,6 +45,11 @@ def part(text):
     return slice(which - 1, None, parts)
 
 
+def is_tried_again(line):
+    """Whether a run survives that this call fails once: a disk that others write to may be full for a moment."""
+    return "/checkpoints/.tmp-" in line or line.startswith("forge-supervise write ") and line.endswith("/events.jsonl")
+
+
 def faults_of(line):
     return list(SAID) + (["short"] if line.split(" ")[1] in WRITES else [])
 
@@ -92,6 +97,7 @@ class Start:
         check(done.returncode in (COMPLETED, STORAGE), f"{what}: exit code {done.returncode}: {done.stderr}")
         if done.returncode == STORAGE:
             check(kind != "short", f"{what} is no error: {done.stderr}")
+            check(not is_tried_again(line), f"{what} ended the run: {done.stderr}")
             check(any(said in done.stderr for said in (SAID[kind], *SQLITE_SAYS)), f"{what} was told as {done.stderr}")
         before = run.acknowledged()
         shown = subprocess.run([self.forge.program, "runs", "--json"], env=self.forge.environment,

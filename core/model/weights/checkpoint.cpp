@@ -16,6 +16,7 @@
 #include "core/base/parallel.h"
 #include "core/base/pinned_folder.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/model/weights/dtype.h"
 
 namespace forge::weights {
@@ -259,6 +260,9 @@ void make_checkpoints(const fs::path& checkpoints) {
   if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
 }
 
+/// For 15 seconds, while training goes on: another run's checkpoint that has filled the disk goes.
+constexpr Patience patience = {1, 4}, no_patience = {};
+
 constexpr const char* shared_prefix = "shared-";
 
 /// The step of a folder that several processes write; none for another.
@@ -331,8 +335,15 @@ fs::path write_checkpoint_part(const fs::path& checkpoints,
     make_own_folders(held.path(), aside.filename());
     const PinnedFolder written(held.path(), aside.filename());
     const fs::path& in = written.path();
-    int64_t total = write_safetensors_part(in / weights_file, weights, part.is_first(), on_bytes);
-    total += write_safetensors_part(in / optimizer_file, optimizer, part.is_first(), on_bytes);
+    int64_t total = 0;
+    const auto write_file = [&](const char* name, const auto& tensors) {
+      // A checkpoint of one process is written anew as a whole: what waits for room takes none.
+      call_patiently(is_alone ? no_patience : patience, gives_up, [&] {
+        total += write_safetensors_part(in / name, tensors, part.is_first(), on_bytes);
+      });
+    };
+    write_file(weights_file, weights);
+    write_file(optimizer_file, optimizer);
     if (part.is_first()) {
       wait_for_others(in, part, gives_up);
       const std::string manifest =
@@ -496,12 +507,17 @@ WrittenCheckpoint write(const fs::path& checkpoints,
                         const CheckpointWriter::Tensors& optimizer,
                         const CheckpointPart& part,
                         const std::function<bool()>& gives_up,
-                        const OnBytes& on_bytes) {
+                        std::atomic<int64_t>& bytes_handled) {
   WrittenCheckpoint written;
   written.step = state.step;
-  try {
+  const auto write_once = [&] {
+    bytes_handled = 0;
+    const auto on_bytes = [&](int64_t bytes) { bytes_handled += bytes; };
     written.folder = write_checkpoint_part(
         checkpoints, state, weights, optimizer, part, gives_up, &written.bytes, on_bytes);
+  };
+  try {
+    call_patiently(part.count == 1 ? patience : no_patience, gives_up, write_once);
     if (part.is_first()) remove_abandoned_checkpoints(checkpoints, state.step);
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
@@ -540,7 +556,7 @@ void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors opt
         optimizer,
         part_,
         [this] { return gives_up_.load(); },
-        [this](int64_t bytes) { bytes_handled_ += bytes; });
+        bytes_handled_);
   });
 }
 

@@ -157,15 +157,15 @@ struct WrittenCheckpoint {
 };
 
 /// Writes the checkpoints of a run from a thread of its own, one at a time, and removes abandoned
-/// ones. Used by one thread. The first of several processes waits for the others, as long as it
-/// takes.
+/// ones. Where the disk is full it tries again for a quarter of a minute. Used by one thread. The
+/// first of several processes waits for the others, as long as it takes.
 class CheckpointWriter {
  public:
   using Tensors = std::map<std::string, TensorPart>;
 
   explicit CheckpointWriter(std::filesystem::path checkpoints, const CheckpointPart& part = {})
       : checkpoints_(std::move(checkpoints)), part_(part) {}
-  /// Waits for a write that is under way, but no longer for other processes.
+  /// Waits for a write that is under way, but no longer for other processes or for room.
   ~CheckpointWriter() {
     gives_up_ = true;
     if (pending_.valid()) pending_.wait();

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <mutex>
 
@@ -23,6 +25,44 @@ namespace {
 using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
+
+/// An action that finds the disk full so often, and how often it was called.
+struct Refused {
+  int times = 0;
+  int cause = ENOSPC;
+  int calls = 0;
+  void operator()() {
+    if (++calls <= times) throw system_error("write 'x'", cause);
+  }
+};
+
+TEST_CASE("an action that finds the disk full is tried again") {
+  Refused once{1}, thrice{3}, quota{2, EDQUOT}, away{1, ESTALE};
+  constexpr Patience twice = {0, 2};
+  call_patiently(twice, {}, std::ref(once));
+  REQUIRE(once.calls == 2);
+  REQUIRE(
+      contains(error_of([&] { call_patiently(twice, {}, std::ref(thrice)); }), "No space left"));
+  REQUIRE(thrice.calls == 3);
+  call_patiently(twice, {}, std::ref(quota));
+  REQUIRE(quota.calls == 3);
+  call_patiently(twice, {}, std::ref(away));
+  REQUIRE(away.calls == 2);
+}
+
+TEST_CASE(
+    "what no second try mends is said at once, and a wait ends where it is no longer wanted") {
+  Refused denied{1, EACCES}, limited{1, EFBIG}, given_up{1};
+  for (Refused* each : {&denied, &limited})
+    REQUIRE(error_of([&] { call_patiently({1000, 1}, {}, std::ref(*each)); }) != "");
+  REQUIRE(denied.calls + limited.calls == 2);
+  const auto gives_up = [] { return true; };
+  REQUIRE(contains(error_of([&] {
+                     call_patiently({1000, 1}, gives_up, std::ref(given_up));
+                   }),
+                   "No space left"));
+  REQUIRE(given_up.calls == 1);
+}
 
 /// Keeps what is said while this process waits, for the life of the object.
 class Listener {
