@@ -172,7 +172,7 @@ void fields(Visitor& visit, TrainConfig& c) {
       "validation_rows",
       c.validation_rows,
       "held-out rows of the validation set, behind the test set: validation_loss chooses runs",
-      up_to(1 << 20));
+      between(0, 1 << 20));
   visit.field("eval_batch_size", c.eval_batch_size, "rows evaluated at once", up_to(1 << 20));
   visit.field("eval_prompts",
               c.eval_prompts,
