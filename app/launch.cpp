@@ -6,13 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "app/enqueue.h"
 #include "app/halving_search.h"
 #include "app/process_options.h"
 #include "app/run_order.h"
 #include "app/table_runs.h"
 #include "app/tables.h"
 #include "app/terminal.h"
-#include "core/base/clock.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -539,7 +539,7 @@ std::vector<std::vector<std::string>> keys_of(
 void give_places(const std::vector<std::vector<size_t>>& order_of_turns,
                  std::vector<std::vector<CheckedRun>>& of_configs) {
   if (of_configs.size() > 1) {
-    const std::string id = utc_timestamp() + "-" + process_digits();
+    const std::string id = new_group().name;
     for (std::vector<CheckedRun>& runs : of_configs)
       for (CheckedRun& run : runs) run.drawn_order = id;
   }

@@ -62,17 +62,25 @@ class Calls {
 
 }  // namespace
 
-int usable_cores() {
+namespace {
+
+/// None where the machine does not say.
+cpu_set_t allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);
+  return set;
+}
+
+}  // namespace
+
+int usable_cores() {
+  const cpu_set_t set = allowed_cores();
   return std::max(1, CPU_COUNT(&set));
 }
 
 std::vector<int> own_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {};
+  const cpu_set_t set = allowed_cores();
   std::vector<int> cores;
   for (int core = 0; core < CPU_SETSIZE; ++core)
     if (CPU_ISSET(core, &set)) cores.push_back(core);
