@@ -30,6 +30,7 @@
 #include "core/run/open_model.h"
 #include "core/run/queue/dispatch.h"
 #include "core/run/queue/keeper.h"
+#include "core/run/queue/owners.h"
 #include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
@@ -96,17 +97,28 @@ queue::ResourceRequest demand_of(const CheckedRun& checked, const RunOptions& op
                                  checked.resolved.experiment.parallel.processes.count);
 }
 
-/// A command that asks for a run which another one asked for sets what changes no number anew.
+/// A command that asks for a run which another one asked for sets what changes no number anew, but
+/// not while it runs, nor where another user has queued it.
 void tell_changed_settings(const PreparedRun& prepared) {
+  const run::PlannedRun& planned = prepared.planned;
+  const std::filesystem::path& folder = planned.folder.path();
+  const bool runs = planned.action == run::Action::running;
+  const bool stays =
+      runs || queue::is_queued_by_other_user(folder.parent_path(), planned.folder.id());
+  const auto shown = [](const std::string& value) { return value.empty() ? "not set" : value; };
   std::vector<std::string> texts;
-  for (const run::IdentityDifference& each :
-       run::changed_settings(prepared.planned, prepared.inputs))
-    texts.push_back(each.what + " was " + (each.left.empty() ? "not set" : each.left) + " and is " +
-                    (each.right.empty() ? "not set" : each.right));
+  for (const run::IdentityDifference& each : run::changed_settings(planned, prepared.inputs))
+    texts.push_back(stays
+                        ? each.what + " stays " + shown(each.left) + " and does not become " +
+                              shown(each.right)
+                        : each.what + " was " + shown(each.left) + " and is " + shown(each.right));
   if (texts.empty()) return;
-  std::cerr << "note: " << tables::printable(prepared.planned.record.id)
-            << " is there already, and is changed: " << tables::printable(join(texts, "; "))
-            << "\n";
+  const std::string how = !stays ? " is there already, and is changed: "
+                          : runs ? " runs already, as it was asked for before: "
+                                 : " is queued by another user, as they asked for it: ";
+  std::cerr << "note: " << tables::printable(planned.record.id) << how
+            << tables::printable(join(texts, "; "))
+            << (runs ? "; a stopped run takes what is asked for when it goes on" : "") << "\n";
 }
 
 /// A run that never began goes on from the run that another command named.
@@ -147,6 +159,7 @@ PendingRun prepare(const Context& context,
                         ? ""
                         : ", following it (Ctrl-C leaves it to other commands that ask for it)")
                 << "\n";
+      tell_changed_settings(prepared);
       run.demand = demand_of(checked, options);  // it may be stopped before it is asked for
       break;
     case run::Action::start:

@@ -417,8 +417,9 @@ bool begins_from(const PlannedRun& planned, const RunFolder& other) {
 
 std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
                                                  const RunInputs& inputs) {
-  if (planned.action != Action::start && planned.action != Action::resume) return {};
-  if (!planned.folder.has_record()) return {};
+  const bool goes_on = planned.action == Action::start || planned.action == Action::resume ||
+                       planned.action == Action::running;
+  if (!goes_on || !planned.folder.has_record()) return {};
   Json before, now = inputs.experiment;
   try {
     before = read_request(planned.folder).experiment;

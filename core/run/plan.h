@@ -84,8 +84,8 @@ PlannedRun plan_run(const RunInputs& inputs,
 /// already. Throws Error where it began, or waits to begin, from something else.
 bool begins_from(const PlannedRun& planned, const RunFolder& other);
 
-/// In what the inputs differ from those that a run which goes on, or has not begun, was asked for
-/// before: keys that change none of its numbers.
+/// In what the inputs differ from those that a run which runs, goes on or has not begun was asked
+/// for with before: keys that change none of its numbers.
 std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
                                                  const RunInputs& inputs);
 

@@ -249,6 +249,11 @@ TEST_CASE("a second command sets anew what changes no number, and of which it te
   REQUIRE(changed.size() == 1);
   REQUIRE(changed[0].what == "train.recompute");
   REQUIRE(changed[0].right == "\"blocks\"");
+  PlannedRun running = again;
+  running.action = Action::running;
+  REQUIRE(changed_settings(running, second).size() == 1);
+  running.action = Action::cached;
+  REQUIRE(changed_settings(running, second).empty());
   write_run_folder(again, second);
   REQUIRE(own.folder.config() == second.experiment);
   REQUIRE(read_request(own.folder).experiment == second.experiment);
