@@ -149,10 +149,16 @@ class RunFollower {
     if (!source_ || is_detached_ || interrupts_.count() > 0) return;
     const std::vector<PendingRun> more = source_->next(following());
     if (more.empty()) return;
-    const std::set<std::string> own = enqueue(context_, more, queue_, interrupts_);
-    own_.insert(own.begin(), own.end());
+    ask_for(more);
     for (const PendingRun& run : more) add(run);
+  }
+
+  /// Of them this command asks for some from now on; false: for none.
+  bool ask_for(const std::vector<PendingRun>& runs) {
+    const std::set<std::string> own = enqueue(context_, runs, queue_, interrupts_);
+    own_.insert(own.begin(), own.end());
     dispatch_at_ = 0;
+    return !own.empty();
   }
 
   /// For runs that wait by another user's word. Where their forge has left, they are started for
@@ -171,10 +177,7 @@ class RunFollower {
         theirs.push_back(followed->run);
     }
     if (theirs.empty() || FileLock::is_held(queue::lock_file(runs_dir_))) return;
-    const std::set<std::string> own = enqueue(context_, theirs, queue_, interrupts_);
-    if (own.empty()) return;
-    own_.insert(own.begin(), own.end());
-    dispatch_at_ = 0;
+    ask_for(theirs);
   }
 
   void dispatch_queue() {
@@ -273,8 +276,21 @@ class RunFollower {
     followed.running = !update.over;
     if (followed.running) announce(followed);
     if (followed.running) tell_if_held_up(followed);
-    if (update.over && !queue::is_queued(runs_dir_, followed.run.planned.record.id))
-      followed.outcome = read_outcome(followed);
+    if (!update.over || queue::is_queued(runs_dir_, followed.run.planned.record.id)) return;
+    Outcome outcome = read_outcome(followed);
+    if (!asks_for_rest(followed, outcome)) followed.outcome = std::move(outcome);
+  }
+
+  /// Whether the run goes on for this command. Another user's search has stopped it before the step
+  /// up to which it was asked for here.
+  bool asks_for_rest(Followed& followed, const Outcome& outcome) {
+    if (!outcome.status.halved || followed.run.stop_after != 0 || is_own(followed) ||
+        is_detached_ || interrupts_.count() > 0 || !ask_for({followed.run}))
+      return false;
+    print_line(followed,
+               followed.run.label + ": another user's search left it (" +
+                   tables::printable(outcome.status.reason) + "), and it goes on for this command");
+    return true;
   }
 
   /// Of a run that has ended and cannot leave the queue.

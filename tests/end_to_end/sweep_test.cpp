@@ -369,6 +369,44 @@ TEST_CASE("halving chooses by the validation rows where there are some") {
   }
 }
 
+TEST_CASE("a run that another user's search leaves goes on for who asks for the whole of it") {
+  Program forge;
+  if (::geteuid() != 0) return;  // only root can be two users
+  std::filesystem::create_directory(forge.runs_dir());
+  for (const auto& folder : {forge.folder().path(), forge.runs_dir()})
+    permissions(folder, std::filesystem::perms::all);
+  forge.environment["FORGE_CACHE_DIR"] = (forge.folder() / "cache").string();
+  forge.as_nobody = true;
+  constexpr int endless = 1'000'000;
+  std::vector<std::string> first_run = tiny({"run", "train_canon_a", "--detach"}, endless);
+  *(std::find(first_run.begin(), first_run.end(), "--threads") + 1) =
+      std::to_string(usable_cores());
+  const Outcome theirs = forge.call(first_run);
+  if (theirs.exit_code == 127) return;  // another user cannot reach the build folder
+  INFO(theirs.err);
+  REQUIRE(theirs.exit_code == 0);
+  const std::string first = forge.only_run().filename().string();
+  const auto waiting = [&] { return json::parse(forge.call({"status", "--json"}).out)["waiting"]; };
+  const int searching = forge.start(search());
+  REQUIRE(wait_until([&] { return waiting().size() == 6; }));
+  Program own;
+  own.environment = forge.environment;
+  std::vector<std::string> whole = tiny({"run", "train_canon_a"}, steps);
+  for (const char* setting : {"train.eval_every=20",
+                              "train.log_every=20",
+                              "train.keep_checkpoints=9",
+                              "optimizer.lr=0.1"})
+    whole.insert(whole.end(), {"--set", setting});
+  const int following = own.start(whole);
+  REQUIRE(wait_until([&] { return contains(own.errors(), "waiting for its owner, nobody"); }));
+  CHECK(contains(own.errors(), "is queued by another user, as they asked for it: train.keep_"));
+  REQUIRE(forge.call({"runs", "stop", first}).exit_code == 0);
+  CHECK(Program::wait_for(following).exit_code == 0);
+  CHECK(contains(own.errors(), "it goes on for this command"));
+  CHECK(Program::wait_for(searching).exit_code == 0);
+  CHECK(ends_in(forge).completed.size() == 2);
+}
+
 TEST_CASE("halving refuses runs that it cannot compare") {
   const Program forge;
   const auto says = [&](const std::vector<std::string>& more, const std::string& what) {
