@@ -15,6 +15,7 @@
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "core/worker/tool.h"
 #include "core/yaml/graph/read.h"
 

@@ -24,6 +24,7 @@
 #include "core/run/open_model.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/request.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::app {
 namespace {

@@ -18,6 +18,7 @@
 #include "core/run/host.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "core/worker/job.h"
 
 namespace forge::app {

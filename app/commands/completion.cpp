@@ -14,6 +14,7 @@
 #include "core/config/keys.h"
 #include "core/manage/run_edits.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::app {
 namespace {

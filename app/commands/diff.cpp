@@ -17,6 +17,7 @@
 #include "core/run/identity.h"
 #include "core/run/open_model.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::app {
 namespace {

@@ -21,6 +21,7 @@
 #include "core/results/tables/run_metrics.h"
 #include "core/results/tables/sheet.h"
 #include "core/run/moved_files.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::app {
 namespace {

@@ -16,6 +16,7 @@
 #include "core/project/new_files.h"
 #include "core/run/import_run.h"
 #include "core/run/open_model.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::app {
 namespace {

@@ -19,6 +19,7 @@
 #include "core/results/store/compare_store.h"
 #include "core/results/store/result_store.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::app {
 namespace {

@@ -25,6 +25,7 @@
 #include "core/manage/written_files.h"
 #include "core/results/store/result_store.h"
 #include "core/run/allowed_command.h"
+#include "core/run/annotations.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
 #include "core/run/open_model.h"
@@ -34,6 +35,7 @@
 #include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "core/run/supervisor.h"
 
 namespace forge::app {

@@ -20,6 +20,7 @@
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
 #include "core/run/request.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::app {
 namespace {

@@ -30,6 +30,7 @@
 #include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "core/worker/launcher.h"
 
 namespace forge::app {

@@ -7,6 +7,7 @@
 #include "core/base/display_text.h"
 #include "core/base/text.h"
 #include "core/manage/run_edits.h"
+#include "core/run/annotations.h"
 #include "core/run/open_model.h"
 
 namespace forge::app {

@@ -22,6 +22,7 @@
 #include "core/run/queue/owners.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "core/worker/messages.h"
 
 namespace forge::manage {

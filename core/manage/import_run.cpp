@@ -19,11 +19,13 @@
 #include "core/config/experiment.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/annotations.h"
 #include "core/run/event_log.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/open_model.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::manage {
 namespace {

@@ -14,6 +14,7 @@
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/needed_checkpoints.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::manage {
 namespace {

@@ -13,8 +13,10 @@
 #include "core/base/json_file.h"
 #include "core/base/pinned_folder.h"
 #include "core/base/text.h"
+#include "core/run/annotations.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/queue/queue.h"
+#include "core/run/runs_dir.h"
 #include "core/worker/json_fields.h"
 
 namespace forge::manage {

@@ -9,6 +9,7 @@
 
 #include "core/base/files.h"
 #include "core/base/progress.h"
+#include "core/run/annotations.h"
 #include "core/run/queue/queue.h"
 #include "core/run/run_folder.h"
 

@@ -7,6 +7,7 @@
 #include "core/project/workspace.h"
 #include "core/run/identity.h"
 #include "core/run/request.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::run {
 

@@ -18,6 +18,7 @@
 #include "core/run/folder_id.h"
 #include "core/run/queue/owners.h"
 #include "core/run/request.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::run {
 

@@ -19,6 +19,7 @@
 #include "core/run/input_files.h"
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
+#include "core/run/runs_dir.h"
 #include "core/worker/messages.h"
 
 namespace forge::run {

@@ -20,6 +20,7 @@
 #include "core/run/needed_checkpoints.h"
 #include "core/run/queue/owners.h"
 #include "core/run/request.h"
+#include "core/run/runs_dir.h"
 #include "core/run/scorer.h"
 #include "core/worker/json_fields.h"
 

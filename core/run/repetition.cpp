@@ -12,6 +12,7 @@
 #include "core/base/json.h"
 #include "core/config/experiment.h"
 #include "core/run/event_log.h"
+#include "core/run/runs_dir.h"
 #include "core/worker/json_fields.h"
 
 namespace forge::run {

@@ -236,7 +236,8 @@ class RunFolder {
   /// anything else but a real folder or file: who writes to the run would change something
   /// elsewhere.
   void require_own_files() const;
-  /// Throws Error with the reason and what to do about it where the status is a damaged one.
+  /// Throws Error with the reason and what to do about it where the status is a damaged one, or the
+  /// run could not be read.
   void require_undamaged(const RunStatus& status) const;
   /// Nothing is known of another machine's.
   StoppedProcesses stopped_processes() const;
@@ -264,54 +265,5 @@ std::string supervisor_error(const RunFolder& folder);
 constexpr const char* linked_run_text =
     "a symbolic link stands in the place of its folder; remove the link, or put what it leads to "
     "in its place";
-
-/// Holds a folder for each removal, with the runs that it moved there.
-std::filesystem::path trash_folder(const std::filesystem::path& runs_dir);
-
-/// Throws Error where this user may not list a runs folder: it is not empty for that.
-void require_listed(const std::filesystem::path& runs_dir);
-
-/// Every run folder (one that holds run.json) directly below `runs_dir`, sorted by name. Throws
-/// Error where it cannot be listed.
-std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
-
-/// The run of that id, or the only one whose id begins so; none if there is none. Throws Error with
-/// the candidates if there are several, and where that id is a link.
-std::optional<RunFolder> find_run(const std::filesystem::path& runs_dir, const std::string& id);
-
-/// Notes and tags that people add to a run: remarks.json. They are not part of its identity.
-struct Annotations {
-  bool archived = false;  ///< lists and tables leave it out
-  std::string note;
-  std::vector<std::string> tags;  ///< sorted, each once
-};
-
-/// Empty without a file. Throws Error where the file cannot be read.
-Annotations read_annotations(const RunFolder& folder);
-
-/// Replaces the file, or removes it when there are no annotations.
-void write_annotations(const RunFolder& folder, Annotations remarks);
-
-/// Throws Error for a text that is not a tag: letters, digits, '-', '_', '.', '/' and ':', at
-/// most 64.
-void check_tag(const std::string& tag);
-
-nlohmann::json to_json(const Annotations& remarks);
-
-/// The folder of run folders, absolute: FORGE_RUNS_DIR, else `workspace_root`/runs if it is there
-/// or forge can make it, else ./runs (shipped projects of an installed forge are read-only). Makes
-/// nothing. Throws Error for a path with control characters.
-std::filesystem::path runs_dir(const std::filesystem::path& workspace_root);
-
-/// Makes the folder: who begins a run, imports one or measures does so, and nobody else. Throws
-/// Error (exit code `failed`) if runs cannot be written to it.
-void make_runs_dir(const std::filesystem::path& runs_dir);
-
-/// Whether files can be made in the folder: its rights and its file system allow it.
-bool can_write(const std::filesystem::path& folder);
-
-/// Throws Error where the folder is not there. Its runs are where it was moved to: whoever has
-/// found runs in it must not go on in a new one.
-void require_runs_dir(const std::filesystem::path& runs_dir);
 
 }  // namespace forge::run

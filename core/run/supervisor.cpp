@@ -25,6 +25,7 @@
 #include "core/run/needed_checkpoints.h"
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::run {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "core/base/files.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 

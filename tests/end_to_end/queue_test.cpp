@@ -15,6 +15,7 @@
 #include "core/base/text.h"
 #include "core/run/host.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 

@@ -13,6 +13,7 @@
 #include "core/base/json.h"
 #include "core/base/staging.h"
 #include "core/results/store/database.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::store {
 namespace {

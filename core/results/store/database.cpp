@@ -22,6 +22,7 @@
 #include "core/config/experiment.h"
 #include "core/results/metrics.h"
 #include "core/results/store/result_store.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::store {
 namespace fs = std::filesystem;

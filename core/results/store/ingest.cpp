@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/text.h"
+#include "core/run/annotations.h"
 #include "core/run/event_log.h"
 
 namespace forge::store {

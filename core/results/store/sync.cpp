@@ -14,6 +14,7 @@
 #include "core/results/store/read_run.h"
 #include "core/run/host.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::store {
 namespace {

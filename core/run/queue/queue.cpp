@@ -25,6 +25,7 @@
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/owners.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/messages.h"
 

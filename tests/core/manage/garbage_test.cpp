@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/runs_dir.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/other_user.h"

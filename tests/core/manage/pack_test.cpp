@@ -8,6 +8,8 @@
 #include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/annotations.h"
+#include "core/run/runs_dir.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"

@@ -8,9 +8,11 @@
 #include <csignal>
 #include "core/base/files.h"
 #include "core/results/store/result_store.h"
+#include "core/run/annotations.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/queue/queue.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"

@@ -8,6 +8,7 @@
 #include "core/run/queue/queue.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "core/run/supervisor.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"

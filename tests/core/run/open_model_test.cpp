@@ -10,6 +10,7 @@
 #include "core/results/store/result_store.h"
 #include "core/run/import_run.h"
 #include "core/run/open_model.h"
+#include "core/run/runs_dir.h"
 #include "tests/core/huggingface/sample_model.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"

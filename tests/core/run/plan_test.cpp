@@ -6,6 +6,7 @@
 #include "core/run/queue/queue.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"

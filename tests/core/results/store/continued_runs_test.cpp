@@ -5,6 +5,7 @@
 
 #include "core/results/store/result_store.h"
 #include "core/run/plan.h"
+#include "core/run/runs_dir.h"
 #include "tests/core/results/store/workplace.h"
 #include "tests/support/catch.h"
 

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/results/store/compare_store.h"
 #include "core/run/needed_checkpoints.h"
+#include "core/run/runs_dir.h"
 #include "tests/core/results/store/store_dump.h"
 #include "tests/core/results/store/workplace.h"
 #include "tests/core/run/fixture.h"

@@ -11,6 +11,7 @@
 #include "core/base/files.h"
 #include "core/results/store/compare_store.h"
 #include "core/results/store/database.h"
+#include "core/run/annotations.h"
 #include "core/run/host.h"
 #include "tests/core/results/store/store_dump.h"
 #include "tests/core/results/store/workplace.h"

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/run/allowed_command.h"
+#include "core/run/annotations.h"
 #include "core/run/event_log.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
