@@ -310,7 +310,7 @@ class RunFollower {
 
   static Outcome read_outcome(const Followed& followed) {
     const run::RunFolder& folder = followed.run.planned.folder;
-    Outcome outcome{folder.status()};
+    Outcome outcome{folder.patient_status()};
     if (followed.supervisor != 0) {
       // On a completely full disk only the exit code can report it.
       const int code = run::wait_for_supervisor(followed.supervisor);

@@ -44,7 +44,8 @@ Annotations read_annotations(const RunFolder& folder) {
   } catch (const Error& problem) {
     throw Error("'" + file.string() + "': " + problem.message(),
                 "remove the file: it holds note and tags alone",
-                ExitCode::failed);
+                ExitCode::failed)
+        .with_cause(problem.cause());
   }
 }
 

@@ -175,7 +175,7 @@ Action action_for(const RunStatus& status) {
 /// Throws Error where the run cannot go on from its files, and its numbers cannot be shown.
 void decide_by_files(PlannedRun& planned) {
   if (!planned.folder.has_record()) return;
-  const RunStatus status = planned.folder.status();
+  const RunStatus status = planned.folder.patient_status();
   planned.folder.require_undamaged(status);
   if (status.state == RunState::completed)
     planned.folder.config();  // it throws where it was changed

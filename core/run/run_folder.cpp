@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 #include <algorithm>
+#include <functional>
 
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
@@ -382,7 +383,31 @@ RunStatus RunFolder::status(std::optional<int64_t> max_steps) const {
   return status_of(max_steps, false);
 }
 
-RunStatus RunFolder::status_before_lock() const { return status_of({}, true); }
+namespace {
+
+RunStatus ask_patiently(const std::function<RunStatus()>& ask) {
+  RunStatus status;
+  const auto ask_once = [&] {
+    status = ask();
+    if (status.unreadable != 0) throw Error(status.reason).with_cause(status.unreadable);
+  };
+  try {
+    call_patiently({0.1, 5}, {}, ask_once);
+  } catch (const Error&) {
+    // The status says so.
+  }
+  return status;
+}
+
+}  // namespace
+
+RunStatus RunFolder::patient_status() const {
+  return ask_patiently([this] { return status_of({}, false); });
+}
+
+RunStatus RunFolder::status_before_lock() const {
+  return ask_patiently([this] { return status_of({}, true); });
+}
 
 RunStatus RunFolder::status_of(std::optional<int64_t> max_steps, bool is_own_lock) const {
   try {
@@ -392,6 +417,7 @@ RunStatus RunFolder::status_of(std::optional<int64_t> max_steps, bool is_own_loc
     status.state = RunState::failed;
     status.reason = problem.message();
     status.hint = problem.hint();
+    if (is_unreadable(problem)) status.unreadable = problem.cause();
     return status;
   }
 }
@@ -416,6 +442,7 @@ RunStatus RunFolder::status_from_events(std::optional<int64_t> max_steps, bool i
     require_completion(*this, lines, max_steps);
     status.state = RunState::completed;
   } catch (const Error& problem) {
+    if (is_unreadable(problem)) throw;
     status.state = RunState::failed;
     status.damaged = true;
     status.interrupted = false;
@@ -426,6 +453,10 @@ RunStatus RunFolder::status_from_events(std::optional<int64_t> max_steps, bool i
 }
 
 void RunFolder::require_undamaged(const RunStatus& status) const {
+  if (status.unreadable != 0)
+    throw Error(
+        "run '" + id() + "' cannot be read: " + status.reason, status.hint, ExitCode::failed)
+        .with_cause(status.unreadable);
   if (!status.damaged) return;
   throw Error("the record of run '" + id() + "' is damaged: " + status.reason,
               status.hint,

@@ -83,6 +83,8 @@ struct RunStatus {
   /// Failed because it was completed and its files do not say so any more: numbers would be those
   /// of an earlier step, and it cannot go on from what is left.
   bool damaged = false;
+  /// errno of what kept its files from being read, so that nothing is known of it; 0: nothing did.
+  int unreadable = 0;
   std::vector<std::string> stderr_lines;  ///< the last ones that it wrote
   int rank = 0;                           ///< of the process that wrote them
 };
@@ -230,7 +232,9 @@ class RunFolder {
   /// A run is completed where its log ends with a worker that finished at the config's last step.
   /// Who knows train.max_steps saves reading config.json for it.
   RunStatus status(std::optional<int64_t> max_steps = {}) const;
-  /// The same for who holds the run's lock: that it is held says nothing.
+  /// The same, asked for again where the files cannot be read for a moment: by who acts on it.
+  RunStatus patient_status() const;
+  /// That for who holds the run's lock: that it is held says nothing.
   RunStatus status_before_lock() const;
   /// Throws Error where the folder, its checkpoints or a file that is appended to is a link or
   /// anything else but a real folder or file: who writes to the run would change something

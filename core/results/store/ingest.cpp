@@ -185,6 +185,8 @@ void Ingester::ingest_files(const run::RunFolder& folder, ReadRun& read) {
   now.events_offset = batch.end;
   if (now.events_offset != offset) write_environment(folder);
   const run::RunStatus status = folder.status(max_steps);
+  if (status.unreadable != 0)
+    throw Error(status.reason, status.hint, ExitCode::failed).with_cause(status.unreadable);
   run.status = status.state;
   run.damaged = status.damaged ? 1 : 0;
   run.diverged = status.diverged ? 1 : 0;
@@ -237,6 +239,7 @@ void Ingester::add_remarks(const run::RunFolder& folder, RunSummary& run) {
   try {
     remarks = run::read_annotations(folder);
   } catch (const Error& problem) {
+    if (is_unreadable(problem)) throw;  // they may say that it is archived
     add_problem(run.id, "remarks", 0, problem.message());
   }
   run.archived = remarks.archived ? 1 : 0;
@@ -277,7 +280,7 @@ RunSummary Ingester::add_run(Description description) {
 
 void Ingester::write_environment(const run::RunFolder& folder) {
   execute(delete_problems_, folder.id(), std::string("environment"));
-  if (!fs::exists(folder.environment_file())) return;
+  if (!path_exists(folder.environment_file())) return;
   const auto unknown = [&](const std::string& reason) {
     add_problem(folder.id(), "environment", 0, reason + ": what the run ran on is unknown");
   };
@@ -288,6 +291,7 @@ void Ingester::write_environment(const run::RunFolder& folder) {
     else
       unknown("'" + folder.environment_file().string() + "' is not a JSON object");
   } catch (const Error& problem) {
+    if (is_unreadable(problem)) throw;  // else it would be unknown for good
     unknown(problem.message());
   }
 }

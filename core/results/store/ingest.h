@@ -43,7 +43,7 @@ class Ingester {
   /// Brings a run's rows up to its files. What was `read` is used if it is still what the files say
   /// behind the offset that the database holds; another process may have moved that. A line that
   /// cannot be read is skipped and becomes a problem. Throws Error, and leaves the run's rows as
-  /// they were, if run.json or config.json cannot be read.
+  /// they were, where one of its files cannot be read: nothing that comes of that is kept.
   void ingest(const run::RunFolder& folder, ReadRun& read);
 
   /// Removes a run and all rows that refer to it.
@@ -59,7 +59,7 @@ class Ingester {
 
   void add_damaged_line(const run::RunFolder& folder, const run::ReadLine& line);
 
-  /// Annotations that cannot be read are a problem; the run is kept.
+  /// Damaged annotations are a problem; the run is kept.
   void add_remarks(const run::RunFolder& folder, RunSummary& run);
 
   std::optional<FileState> read_state(const std::string& run_id);
@@ -71,7 +71,7 @@ class Ingester {
   /// Its row is written once the events are read.
   RunSummary add_run(Description description);
 
-  /// What a run ran on decides none of its numbers: a file that cannot be read is a problem alone.
+  /// What a run ran on decides none of its numbers: a damaged file is a problem alone.
   void write_environment(const run::RunFolder& folder);
 
   void ingest_lines(const run::RunFolder& folder,

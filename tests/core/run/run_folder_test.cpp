@@ -229,6 +229,26 @@ TEST_CASE("a checkpoint that cannot be read is not taken for a damaged one",
   CHECK(contains(found(), "000000001"));
 }
 
+TEST_CASE("a run whose log cannot be read is not said to have failed",
+          "[run][run_folder][hostile]") {
+  const TemporaryFolder runs;
+  fs::permissions(runs.path(), fs::perms::all);
+  const RunFolder run = new_run(runs.path());
+  tests::complete(run);
+  for (const fs::path& file : {run.events_file(), run.config_file()}) {
+    fs::permissions(file, fs::perms::none);
+    const std::string said = tests::words_of_other_user([&] {
+      const RunStatus status = run.status();
+      return std::to_string(status.unreadable == EACCES) + (status.damaged ? " damaged " : " ") +
+             error_of([&] { run.require_undamaged(status); });
+    });
+    fs::permissions(file, fs::perms::all);
+    CHECK(contains(said, "1 run 'train_x-"));
+    CHECK(contains(said, "cannot be read: cannot read '" + file.string()));
+    CHECK(run.status().unreadable == 0);
+  }
+}
+
 TEST_CASE("checkpoints of a worker that got ahead of its supervisor have no record",
           "[run][run_folder]") {
   const TemporaryFolder runs;

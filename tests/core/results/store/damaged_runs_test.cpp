@@ -6,8 +6,10 @@
 #include <fstream>
 
 #include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/results/store/compare_store.h"
+#include "core/run/annotations.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/runs_dir.h"
 #include "tests/core/results/store/store_dump.h"
@@ -232,6 +234,44 @@ TEST_CASE("a run folder that this user may not read is left out and told by name
   REQUIRE(first != std::string::npos);
   CHECK(contains(said, "closed-20': Permission denied\nhint: its owner can make it readable"));
   CHECK(said.find("cannot read the run folder '", first + 1) != std::string::npos);
+}
+
+TEST_CASE("what cannot be read for a while is not kept as if there were nothing",
+          "[store][closed]") {
+  TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  const run::RunFolder run = make_completed_run(runs, made_as_forge("x"));
+  run::write_annotations(run, {true, "kept apart", {}});
+  write_file_atomic(run.environment_file(), R"({"device_name": "Test CPU"})");
+  fs::permissions(folder.path(), fs::perms::all);
+  for (const auto& each : fs::recursive_directory_iterator(folder.path()))
+    fs::permissions(each, fs::perms::all);
+  const auto look = [&] {
+    return words_of_other_user([&] {
+      ResultStore store(folder / "forge.sqlite");
+      std::string text = join(store.sync(runs).warnings, "\n") + "\n";
+      for (const ConfiguredRun& each : store.configured_runs())
+        text += each.summary.note + " " + std::to_string(each.summary.archived) + " " +
+                run::name_of(each.summary.status) + " " + json_text(each.environment);
+      return text;
+    });
+  };
+  const std::string whole = "\nkept apart 1 completed {\"device_name\":\"Test CPU\"}";
+  for (const fs::path& file : {run.annotations_file(), run.environment_file(), run.events_file()}) {
+    for (const bool is_known : {false, true}) {
+      INFO(file << ", known: " << is_known);
+      if (!is_known) fs::remove(folder / "forge.sqlite");
+      if (is_known) CHECK(look() == whole);
+      write_file_atomic(file, read_file(file) + (file == run.events_file() ? "" : " "));
+      fs::permissions(file, fs::perms::none);
+      const std::string said = look();
+      CHECK(contains(said, "is left out: "));
+      CHECK(contains(said, "cannot read '" + file.string() + "': Permission denied"));
+      CHECK_FALSE(contains(said, "completed"));
+      fs::permissions(file, fs::perms::all);
+      CHECK(look() == whole);
+    }
+  }
 }
 
 TEST_CASE("a folder with a name that no run can have is left out and told", "[store][hostile]") {
