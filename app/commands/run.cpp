@@ -1,8 +1,5 @@
-#include <unistd.h>
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
 #include <optional>
 
@@ -11,30 +8,18 @@
 #include "app/follow_runs.h"
 #include "app/halving_search.h"
 #include "app/launch.h"
+#include "app/prepare_runs.h"
 #include "app/process_options.h"
-#include "app/run_wait.h"
 #include "app/runs.h"
 #include "app/terminal.h"
-#include "backends/backends.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
-#include "core/config/experiment.h"
 #include "core/manage/written_files.h"
 #include "core/results/store/result_store.h"
-#include "core/run/allowed_command.h"
-#include "core/run/annotations.h"
-#include "core/run/checkpoint_space.h"
-#include "core/run/host.h"
-#include "core/run/open_model.h"
-#include "core/run/queue/dispatch.h"
-#include "core/run/queue/keeper.h"
-#include "core/run/queue/owners.h"
 #include "core/run/queue/withdraw.h"
-#include "core/run/request.h"
-#include "core/run/run_folder.h"
 #include "core/run/runs_dir.h"
 #include "core/run/supervisor.h"
 
@@ -52,132 +37,6 @@ struct RunOptions {
   bool dry_run = false;
   bool json = false;
 };
-
-std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
-  const config::TrainConfig& train = run.resolved.experiment.train;
-  const worker::Environment& environment = run.backend.environment;
-  const int processes = run.resolved.experiment.parallel.processes.count;
-  const std::string action = planned.action == run::Action::resume ? "resuming" : "starting";
-  return action + ", profile " + run.resolved.experiment.profile + ": " +
-         with_thousands(train.max_steps) + " steps of " + std::to_string(train.batch_size) + " × " +
-         std::to_string(train.seq_len) + " tokens on " +
-         run::device_text(environment.device_type, environment.device_name, environment.threads) +
-         (processes > 1 ? ", " + std::to_string(processes) + " processes" : "");
-}
-
-/// Refuses a run whose checkpoints have no room, before anything begins.
-void warn_of_space(const CheckedRun& checked, const run::PlannedRun& planned) {
-  const std::string warning =
-      run::check_checkpoint_space(planned.folder.path(), checked.resolved.experiment);
-  if (!warning.empty()) std::cerr << "warning: " << checked.label << ": " << warning << "\n";
-}
-
-/// Tables leave archived runs out, so that a command to make them would be printed for ever.
-std::string completed_hint(const run::PlannedRun& planned) {
-  if (!run::read_annotations(planned.folder).archived) return " (--force runs it again)";
-  return " and archived ('forge runs archive --restore " + shell_quoted(planned.record.id) +
-         "' shows it again, --force runs it again)";
-}
-
-/// A renamed project begins with no runs: its old ones keep the name that it had.
-void tell_orphan(const CheckedRun& checked, const run::PlannedRun& planned) {
-  if (planned.orphan.empty()) return;
-  const run::RunRecord record =
-      run::RunFolder(planned.folder.path().parent_path() / planned.orphan).record();
-  std::cerr << "note: " << checked.label << ": " << tables::printable(planned.orphan)
-            << " is the same run of project '" << tables::printable(record.project)
-            << "', whose folder is gone; where that is this project under its old name, give it "
-               "that name again to go on with its runs\n";
-}
-
-/// What the run needs of this machine, whoever starts it.
-queue::ResourceRequest demand_of(const CheckedRun& checked, const RunOptions& options) {
-  return queue::resource_request(checked.backend.environment,
-                                 options.launch.device,
-                                 options.queue.jobs,
-                                 usable_cores(),
-                                 checked.resolved.experiment.parallel.processes.count);
-}
-
-/// A command that asks for a run which another one asked for sets what changes no number anew, but
-/// not while it runs, nor where another user has queued it.
-void tell_changed_settings(const PreparedRun& prepared) {
-  const run::PlannedRun& planned = prepared.planned;
-  const std::filesystem::path& folder = planned.folder.path();
-  const bool runs = planned.action == run::Action::running;
-  const bool stays =
-      runs || queue::is_queued_by_other_user(folder.parent_path(), planned.folder.id());
-  const auto shown = [](const std::string& value) { return value.empty() ? "not set" : value; };
-  std::vector<std::string> texts;
-  for (const run::IdentityDifference& each : run::changed_settings(planned, prepared.inputs))
-    texts.push_back(stays
-                        ? each.what + " stays " + shown(each.left) + " and does not become " +
-                              shown(each.right)
-                        : each.what + " was " + shown(each.left) + " and is " + shown(each.right));
-  if (texts.empty()) return;
-  const std::string how = !stays ? " is there already, and is changed: "
-                          : runs ? " runs already, as it was asked for before: "
-                                 : " is queued by another user, as they asked for it: ";
-  std::cerr << "note: " << tables::printable(planned.record.id) << how
-            << tables::printable(join(texts, "; "))
-            << (runs ? "; a stopped run takes what is asked for when it goes on" : "") << "\n";
-}
-
-/// A run that never began goes on from the run that another command named.
-void tell_beginning(const CheckedRun& checked, const PreparedRun& prepared) {
-  const run::RunFolder& folder = prepared.planned.folder;
-  if (prepared.planned.action != run::Action::start || !folder.has_record()) return;
-  if (!prepared.inputs.continue_from.checkpoint.empty()) return;
-  const std::filesystem::path checkpoint = run::continued_checkpoint(folder);
-  if (checkpoint.empty()) return;
-  std::cerr << "note: " << checked.label << ": begins from " << continued_text(checkpoint)
-            << ", as it was asked to before; --force makes another run, from the start\n";
-}
-
-/// Writes the run's folder, unless nothing is left to do.
-PendingRun prepare(const Context& context,
-                   const CheckedRun& checked,
-                   const RunOptions& options,
-                   const Interrupts& interrupts) {
-  PreparedRun prepared = prepare_run(context, checked, options.launch);
-  // An attempt that ends is not followed: the command continues the run.
-  if (prepared.planned.action == run::Action::running &&
-      wait_until_stopped(prepared.planned.folder, &interrupts))
-    prepared = prepare_run(context, checked, options.launch);
-  PendingRun run{checked.label, "", prepared.planned, {}};
-  run.place = checked.place;
-  // The config is this user's own, and with it the program that it names.
-  run::allow_command(prepared.planned.record.identity, checked.resolved.experiment);
-  switch (prepared.planned.action) {
-    case run::Action::cached:
-      std::cerr << checked.label << ": already completed" << completed_hint(prepared.planned)
-                << "\n";
-      run::write_run_folder(prepared.planned, prepared.inputs);
-      break;
-    case run::Action::damaged: break;  // it is reported and not run
-    case run::Action::running:
-      std::cerr << checked.label << ": already running"
-                << (options.queue.detach
-                        ? ""
-                        : ", following it (Ctrl-C leaves it to other commands that ask for it)")
-                << "\n";
-      tell_changed_settings(prepared);
-      run.demand = demand_of(checked, options);  // it may be stopped before it is asked for
-      break;
-    case run::Action::start:
-    case run::Action::resume:
-      tell_orphan(checked, prepared.planned);
-      tell_changed_settings(prepared);
-      tell_beginning(checked, prepared);
-      run.what = start_text(checked, prepared.planned);
-      run.demand = demand_of(checked, options);
-      warn_of_space(checked, prepared.planned);
-      run.made = run::write_run_folder(prepared.planned, prepared.inputs);
-      // Another command was faster and has made the run of that number.
-      if (!run.made && options.launch.force) return prepare(context, checked, options, interrupts);
-  }
-  return run;
-}
 
 /// The runs of a saved plan, with the options that it was made with.
 std::vector<CheckedRun> saved_runs(const Context& context, RunOptions& options) {
@@ -254,42 +113,6 @@ void require_progress(const std::vector<PendingRun>& runs,
               quoted_command("forge compare --table " + shell_quoted(table)) + " says why");
 }
 
-/// Runs that are written and can be queued.
-struct PreparedRuns {
-  std::vector<PendingRun> runs;
-  std::vector<const CheckedRun*> checked;  ///< of each
-  bool some_are_damaged = false;           ///< they were reported and are not among these
-};
-
-PreparedRuns prepare_all(const Context& context,
-                         const std::vector<CheckedRun>& selected,
-                         const RunOptions& options,
-                         const Interrupts& interrupts) {
-  PreparedRuns prepared;
-  LateProgress progress("preparing runs");
-  size_t done = 0;
-  try {
-    for (const CheckedRun& checked : selected) {
-      if (interrupts.count() > 0) break;
-      progress(done++, selected.size());
-      PendingRun run = prepare(context, checked, options, interrupts);
-      if (run.planned.problem) {
-        report_damaged(run.label, *run.planned.problem);
-        prepared.some_are_damaged = true;
-      } else {
-        prepared.runs.push_back(std::move(run));
-        prepared.checked.push_back(&checked);
-      }
-    }
-  } catch (const Error&) {
-    if (interrupts.count() == 0) {
-      withdraw_unqueued(context, prepared.runs);
-      throw;
-    }
-  }
-  return prepared;
-}
-
 /// Executes the runs as far as halving lets them go on. The result has all that have begun.
 ExecutedRuns execute_search(const Context& context,
                             const PreparedRuns& prepared,
@@ -300,7 +123,7 @@ ExecutedRuns execute_search(const Context& context,
   for (size_t i = 0; i < prepared.runs.size(); ++i) {
     runs.push_back({prepared.checked[i], prepared.runs[i]});
     // Also one that is only followed as yet may be sent on.
-    runs.back().pending.demand = demand_of(*prepared.checked[i], options);
+    runs.back().pending.demand = demand_of(*prepared.checked[i], options.launch, options.queue);
   }
   HalvingSearch search(std::move(runs), rule);
   QueueOptions queue = options.queue;
@@ -329,7 +152,8 @@ ExecutedRuns prepare_and_execute(const Context& context,
                                  const std::vector<std::string>& ended) {
   Interrupts interrupts;
   interrupts.let_second_end_program(true);
-  const PreparedRuns prepared = prepare_all(context, selected.runs, options, interrupts);
+  const PreparedRuns prepared =
+      prepare_all(context, selected.runs, options.launch, options.queue, interrupts);
   const std::vector<PendingRun>& runs = prepared.runs;
   if (interrupts.count() > 0) return withdraw_interrupted(context, runs);
   if (prepared.some_are_damaged && (runs.empty() || options.queue.fail_fast)) {
@@ -375,14 +199,8 @@ void take_key_options(RunOptions& options) {
   take_process_options(options.processes, options.launch);
 }
 
-/// FORGE_RETRY_WAITS, else what supervisors do by themselves. Throws Error where it is no list.
-std::vector<double> retry_waits() {
-  const char* const waits = std::getenv("FORGE_RETRY_WAITS");
-  return waits ? run::retry_waits_from_text(waits) : run::SupervisorOptions().retry_waits;
-}
-
 int run_configs(const Context& context, RunOptions options) {
-  retry_waits();                   // a mistake in it would show where a worker fails, hours later
+  run::chosen_retry_waits();       // a mistake in it would show where a worker fails, hours later
   if (!options.plan.save.empty())  // --force says what to run, not what to replace
     manage::require_replaceable(options.plan.save, "name another file, or move this one away");
   take_key_options(options);
@@ -431,94 +249,6 @@ int run_configs(const Context& context, RunOptions options) {
       return executed.exit_code == 0 && some_diverged ? run::supervised_failed : executed.exit_code;
     }
     selected = next_runs(context, options);
-  }
-}
-
-struct SuperviseOptions {
-  std::string dir;  ///< the run's folder, or with --queue a runs folder
-  bool keeps_queue = false;
-  int lease = -1;
-  std::string device;
-  int64_t stop_after = 0;
-};
-
-/// Runs an action for other runs; its failure must not end this run.
-void try_to(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::exception& problem) {
-    std::cerr << as_error(problem).message() << "\n";  // in supervisor.log
-  }
-}
-
-/// Supervises the run, with these leases of its devices. `has_held` becomes true when it held the
-/// run's lock, and no more.
-int supervise_run(const Context& context,
-                  const SuperviseOptions& options,
-                  const run::RunFolder& folder,
-                  const std::vector<int>& leases,
-                  const std::function<void(queue::IfLocked)>& dispatch_queue,
-                  bool& has_held) {
-  const std::filesystem::path runs_dir = folder.path().parent_path();
-  const config::Experiment experiment =
-      config::experiment_from_json(run::read_request(folder).experiment);
-  run::require_allowed_command(folder.id(), folder.record().identity, experiment);
-  const auto backend = context.backend(experiment);
-  run::SupervisorOptions supervision;
-  supervision.retry_waits = retry_waits();
-  if (!options.device.empty()) supervision.devices = split(options.device, ',');
-  supervision.stop_after = options.stop_after;
-  supervision.leases = leases;
-  supervision.forget_descriptions = [] { backends::forget_descriptions(user_cache_dir()); };
-  supervision.periodic_task = [&] { dispatch_queue(queue::IfLocked::skip); };
-  supervision.at_end = [&](int exit_code) {
-    has_held = true;
-    const bool failed =
-        exit_code != run::supervised_completed && exit_code != run::supervised_stopped;
-    try_to([&] { queue::finish_queued_run(runs_dir, folder.id(), failed); });
-  };
-  return run::supervise(folder, *backend, context.launcher(), supervision);
-}
-
-int supervise(const Context& context, const SuperviseOptions& options) {
-  std::signal(SIGUSR1, SIG_IGN);  // a scheduler may send it to all of a job: the worker saves
-  const std::filesystem::path path = std::filesystem::absolute(options.dir).lexically_normal();
-  if (options.keeps_queue) {
-    queue::keep_queue(path, context.program());
-    return run::supervised_completed;
-  }
-  const run::RunFolder folder(path);
-  // Of several devices the leases are one behind the other.
-  const auto count = std::max<size_t>(1, split(options.device, ',').size());
-  std::vector<int> leases;
-  for (int i = 0; options.lease >= 0 && i < static_cast<int>(count); ++i)
-    leases.push_back(options.lease + i);
-  const auto dispatch_queue = [&](queue::IfLocked if_locked) {
-    try_to([&] { queue::dispatch(folder.path().parent_path(), context.program(), if_locked); });
-  };
-  const auto hand_on = [&](int exit_code) {
-    for (const int lease : leases) queue::release_lease(lease);  // for the next run
-    const std::filesystem::path runs_dir = folder.path().parent_path();
-    // Where no keeper can be started, or the queue cannot be read at this moment, this process is
-    // the last one that can look after it.
-    bool is_last = true;
-    try_to([&] {
-      const queue::DispatchResult done =
-          queue::dispatch(runs_dir, context.program(), queue::IfLocked::wait);
-      is_last = done.needs_keeper && done.keeper == 0;
-    });
-    if (is_last) try_to([&] { queue::keep_queue(runs_dir, context.program()); });
-    return exit_code;
-  };
-  bool has_held = false;
-  try {
-    return hand_on(supervise_run(context, options, folder, leases, dispatch_queue, has_held));
-  } catch (const Error& problem) {
-    // Until a run's lock is taken its starter waits, and holds the queue: it goes on by itself.
-    if (has_held) hand_on(static_cast<int>(problem.exit_code()));
-    if (has_held || !may_pass(problem)) throw;
-    std::cerr << describe(problem) << "\n";
-    return run::supervised_refused;
   }
 }
 
@@ -611,17 +341,6 @@ void add_run(const Command& app) {
   command.add_flag("--force", options.launch.force, "Run completed runs again");
   add_device_options(command, options.launch.device, options.launch.threads);
   add_json_option(command, options.json, "Print results as JSON");
-}
-
-void add_supervise(const Command& app) {
-  // Hidden: 'forge run' calls this, as a cluster's scheduler would.
-  const auto [command, options] = app.add_command("supervise", "", supervise);
-  command.hidden();
-  command.add_option("DIR", options.dir, "Run folder").required();
-  command.add_flag("--queue", options.keeps_queue, "Start what waits in this runs folder's queue");
-  command.add_option("--lease", options.lease, "Descriptor to keep open during the run");
-  command.add_option("--device", options.device, "Device instead of the request's; or A,B,…");
-  command.add_option("--stop-after", options.stop_after, "Step of a rung to stop at");
 }
 
 }  // namespace forge::app

@@ -528,6 +528,11 @@ std::vector<double> retry_waits_from_text(const std::string& text) {
   return waits;
 }
 
+std::vector<double> chosen_retry_waits() {
+  const char* const waits = std::getenv("FORGE_RETRY_WAITS");
+  return waits ? retry_waits_from_text(waits) : SupervisorOptions().retry_waits;
+}
+
 int supervise(const RunFolder& folder,
               const worker::Backend& backend,
               worker::Launcher& launcher,

@@ -94,6 +94,8 @@ constexpr int supervised_refused = 6;  ///< not begun, for a cause that may pass
 
 /// The waits in a list such as "2,10,60"; "" is none. Throws Error for anything else.
 std::vector<double> retry_waits_from_text(const std::string& text);
+/// Those of FORGE_RETRY_WAITS, else the usual ones. Throws Error where it is no list.
+std::vector<double> chosen_retry_waits();
 
 /// Runs workers until the run is completed, stopped or failed, and returns the exit code for that.
 /// Holds the folder's lock meanwhile, and removes old stop files first. Throws Error if another

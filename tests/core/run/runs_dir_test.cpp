@@ -14,8 +14,7 @@ using tests::error_of;
 using tests::new_run;
 using tests::TemporaryFolder;
 
-TEST_CASE("a runs folder that may not be listed is not an empty one",
-          "[run][runs_dir][hostile]") {
+TEST_CASE("a runs folder that may not be listed is not an empty one", "[run][runs_dir][hostile]") {
   const TemporaryFolder runs;
   new_run(runs.path());
   fs::permissions(runs.path(),

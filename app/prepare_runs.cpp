@@ -1,0 +1,187 @@
+#include "app/prepare_runs.h"
+
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "app/execute_runs.h"
+#include "app/run_wait.h"
+#include "app/runs.h"
+#include "core/base/display_text.h"
+#include "core/base/error.h"
+#include "core/base/files.h"
+#include "core/base/parallel.h"
+#include "core/base/text.h"
+#include "core/config/experiment.h"
+#include "core/run/allowed_command.h"
+#include "core/run/annotations.h"
+#include "core/run/checkpoint_space.h"
+#include "core/run/host.h"
+#include "core/run/open_model.h"
+#include "core/run/queue/owners.h"
+#include "core/run/request.h"
+
+namespace forge::app {
+namespace {
+
+std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
+  const config::TrainConfig& train = run.resolved.experiment.train;
+  const worker::Environment& environment = run.backend.environment;
+  const int processes = run.resolved.experiment.parallel.processes.count;
+  const std::string action = planned.action == run::Action::resume ? "resuming" : "starting";
+  return action + ", profile " + run.resolved.experiment.profile + ": " +
+         with_thousands(train.max_steps) + " steps of " + std::to_string(train.batch_size) + " × " +
+         std::to_string(train.seq_len) + " tokens on " +
+         run::device_text(environment.device_type, environment.device_name, environment.threads) +
+         (processes > 1 ? ", " + std::to_string(processes) + " processes" : "");
+}
+
+/// Refuses a run whose checkpoints have no room, before anything begins.
+void warn_of_space(const CheckedRun& checked, const run::PlannedRun& planned) {
+  const std::string warning =
+      run::check_checkpoint_space(planned.folder.path(), checked.resolved.experiment);
+  if (!warning.empty()) std::cerr << "warning: " << checked.label << ": " << warning << "\n";
+}
+
+/// Tables leave archived runs out, so that a command to make them would be printed for ever.
+std::string completed_hint(const run::PlannedRun& planned) {
+  if (!run::read_annotations(planned.folder).archived) return " (--force runs it again)";
+  return " and archived ('forge runs archive --restore " + shell_quoted(planned.record.id) +
+         "' shows it again, --force runs it again)";
+}
+
+/// A renamed project begins with no runs: its old ones keep the name that it had.
+void tell_orphan(const CheckedRun& checked, const run::PlannedRun& planned) {
+  if (planned.orphan.empty()) return;
+  const run::RunRecord record =
+      run::RunFolder(planned.folder.path().parent_path() / planned.orphan).record();
+  std::cerr << "note: " << checked.label << ": " << tables::printable(planned.orphan)
+            << " is the same run of project '" << tables::printable(record.project)
+            << "', whose folder is gone; where that is this project under its old name, give it "
+               "that name again to go on with its runs\n";
+}
+
+/// A command that asks for a run which another one asked for sets what changes no number anew, but
+/// not while it runs, nor where another user has queued it.
+void tell_changed_settings(const PreparedRun& prepared) {
+  const run::PlannedRun& planned = prepared.planned;
+  const std::filesystem::path& folder = planned.folder.path();
+  const bool runs = planned.action == run::Action::running;
+  const bool stays =
+      runs || queue::is_queued_by_other_user(folder.parent_path(), planned.folder.id());
+  const auto shown = [](const std::string& value) { return value.empty() ? "not set" : value; };
+  std::vector<std::string> texts;
+  for (const run::IdentityDifference& each : run::changed_settings(planned, prepared.inputs))
+    texts.push_back(stays
+                        ? each.what + " stays " + shown(each.left) + " and does not become " +
+                              shown(each.right)
+                        : each.what + " was " + shown(each.left) + " and is " + shown(each.right));
+  if (texts.empty()) return;
+  const std::string how = !stays ? " is there already, and is changed: "
+                          : runs ? " runs already, as it was asked for before: "
+                                 : " is queued by another user, as they asked for it: ";
+  std::cerr << "note: " << tables::printable(planned.record.id) << how
+            << tables::printable(join(texts, "; "))
+            << (runs ? "; a stopped run takes what is asked for when it goes on" : "") << "\n";
+}
+
+/// A run that never began goes on from the run that another command named.
+void tell_beginning(const CheckedRun& checked, const PreparedRun& prepared) {
+  const run::RunFolder& folder = prepared.planned.folder;
+  if (prepared.planned.action != run::Action::start || !folder.has_record()) return;
+  if (!prepared.inputs.continue_from.checkpoint.empty()) return;
+  const std::filesystem::path checkpoint = run::continued_checkpoint(folder);
+  if (checkpoint.empty()) return;
+  std::cerr << "note: " << checked.label << ": begins from " << continued_text(checkpoint)
+            << ", as it was asked to before; --force makes another run, from the start\n";
+}
+
+/// Writes the run's folder, unless nothing is left to do.
+PendingRun prepare(const Context& context,
+                   const CheckedRun& checked,
+                   const LaunchOptions& launch,
+                   const QueueOptions& queue,
+                   const Interrupts& interrupts) {
+  PreparedRun prepared = prepare_run(context, checked, launch);
+  // An attempt that ends is not followed: the command continues the run.
+  if (prepared.planned.action == run::Action::running &&
+      wait_until_stopped(prepared.planned.folder, &interrupts))
+    prepared = prepare_run(context, checked, launch);
+  PendingRun run{checked.label, "", prepared.planned, {}};
+  run.place = checked.place;
+  // The config is this user's own, and with it the program that it names.
+  run::allow_command(prepared.planned.record.identity, checked.resolved.experiment);
+  switch (prepared.planned.action) {
+    case run::Action::cached:
+      std::cerr << checked.label << ": already completed" << completed_hint(prepared.planned)
+                << "\n";
+      run::write_run_folder(prepared.planned, prepared.inputs);
+      break;
+    case run::Action::damaged: break;  // it is reported and not run
+    case run::Action::running:
+      std::cerr << checked.label << ": already running"
+                << (queue.detach
+                        ? ""
+                        : ", following it (Ctrl-C leaves it to other commands that ask for it)")
+                << "\n";
+      tell_changed_settings(prepared);
+      run.demand = demand_of(checked, launch, queue);  // it may be stopped before it is asked for
+      break;
+    case run::Action::start:
+    case run::Action::resume:
+      tell_orphan(checked, prepared.planned);
+      tell_changed_settings(prepared);
+      tell_beginning(checked, prepared);
+      run.what = start_text(checked, prepared.planned);
+      run.demand = demand_of(checked, launch, queue);
+      warn_of_space(checked, prepared.planned);
+      run.made = run::write_run_folder(prepared.planned, prepared.inputs);
+      // Another command was faster and has made the run of that number.
+      if (!run.made && launch.force) return prepare(context, checked, launch, queue, interrupts);
+  }
+  return run;
+}
+
+}  // namespace
+
+queue::ResourceRequest demand_of(const CheckedRun& checked,
+                                 const LaunchOptions& launch,
+                                 const QueueOptions& queue) {
+  return queue::resource_request(checked.backend.environment,
+                                 launch.device,
+                                 queue.jobs,
+                                 usable_cores(),
+                                 checked.resolved.experiment.parallel.processes.count);
+}
+
+PreparedRuns prepare_all(const Context& context,
+                         const std::vector<CheckedRun>& selected,
+                         const LaunchOptions& launch,
+                         const QueueOptions& queue,
+                         const Interrupts& interrupts) {
+  PreparedRuns prepared;
+  LateProgress progress("preparing runs");
+  size_t done = 0;
+  try {
+    for (const CheckedRun& checked : selected) {
+      if (interrupts.count() > 0) break;
+      progress(done++, selected.size());
+      PendingRun run = prepare(context, checked, launch, queue, interrupts);
+      if (run.planned.problem) {
+        report_damaged(run.label, *run.planned.problem);
+        prepared.some_are_damaged = true;
+      } else {
+        prepared.runs.push_back(std::move(run));
+        prepared.checked.push_back(&checked);
+      }
+    }
+  } catch (const Error&) {
+    if (interrupts.count() == 0) {
+      withdraw_unqueued(context, prepared.runs);
+      throw;
+    }
+  }
+  return prepared;
+}
+
+}  // namespace forge::app
