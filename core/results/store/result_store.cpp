@@ -8,6 +8,7 @@
 #include "core/base/parallel.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/project/workspace.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
@@ -273,15 +274,20 @@ std::vector<std::string> damage_warnings(SQLite::Database& database, SyncReport&
           "--force"};
 }
 
-/// The workspace that the folder of a run lies in now, if it was moved with it.
+/// The workspace that the folder of a run lies in now, if it was moved with it. Throws Error where
+/// its files are away for longer than a moment: tables would lack the run without a word.
 std::string place_of(const RunSummary& run, const fs::path& runs_dir) {
   if (runs_dir.empty()) return run.workspace;
   const run::RunFolder folder(runs_dir / run.id);
+  std::string workspace = run.workspace;
   try {
-    return run::workspace_of(folder, folder.record());
-  } catch (const Error&) {
-    return run.workspace;  // a damaged one is reported by lists
+    const Patience patience = {0.1, 4};
+    call_patiently(patience, {}, [&] { workspace = run::workspace_of(folder, folder.record()); });
+  } catch (const Error& problem) {
+    if (may_pass(problem)) throw;
+    // A damaged one is reported by lists.
   }
+  return workspace;
 }
 
 }  // namespace
@@ -305,6 +311,16 @@ SyncReport ResultStore::sync(const fs::path& runs_dir, const SyncWatch& watch) {
     if (reported_.insert(warning).second) report.warnings.push_back(warning);
   }
   return report;
+}
+
+void ResultStore::fold_log() {
+  with_store_errors(path_, [&] {
+    SQLite::Statement fold(*database_, "PRAGMA wal_checkpoint(PASSIVE)");  // frames: all, folded
+    const bool is_whole =
+        fold.executeStep() && fold.getColumn(1).getInt() == fold.getColumn(2).getInt();
+    if (!is_whole)
+      throw Error("the results store '" + path_.string() + "' is in use", ExitCode::failed);
+  });
 }
 
 std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
@@ -460,8 +476,12 @@ SyncReport reindex(const fs::path& path, const fs::path& runs_dir, const SyncWat
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const ScratchFolder aside(folder / (".reindex-" + process_digits()));
   const fs::path built = aside.path() / "forge.sqlite";
-  // The store is closed before its file is moved: its log is folded into the file then.
-  const SyncReport report = ResultStore(built).sync(runs_dir, watch);
+  const SyncReport report = [&] {
+    ResultStore store(built);
+    const SyncReport found = store.sync(runs_dir, watch);
+    store.fold_log();  // which stays behind when its file is moved
+    return found;
+  }();
   replace_database(built, path);
   return report;
 }

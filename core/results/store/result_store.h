@@ -151,6 +151,10 @@ class ResultStore {
   /// warning.
   SyncReport sync(const std::filesystem::path& runs_dir, const SyncWatch& watch = {});
 
+  /// Writes all that is in the write-ahead log into the store's file, which is whole by itself
+  /// then. Throws Error where the disk is full, or another connection reads the log.
+  void fold_log();
+
   /// Newest first.
   std::vector<RunSummary> runs(const RunFilter& filter = {}) const;
   std::vector<ConfiguredRun> configured_runs(const RunFilter& filter = {}) const;

@@ -380,6 +380,30 @@ TEST_CASE("what a killed writer had not committed is rolled back", "[store]") {
   REQUIRE(store.sync(folder / "runs").added == 1);
 }
 
+TEST_CASE("a store whose log is folded is whole in its one file", "[store]") {
+  TemporaryFolder folder;
+  make_completed_run(folder / "runs", numbered(1));
+  ResultStore store(folder / "forge.sqlite");
+  store.sync(folder / "runs");
+  const auto copy = [&] {
+    fs::remove_all(folder / "copy");
+    fs::create_directory(folder / "copy");
+    fs::copy_file(folder / "forge.sqlite", folder / "copy/forge.sqlite");
+    return ResultStore(folder / "copy/forge.sqlite").runs().size();
+  };
+  REQUIRE(copy() == 0);
+  {  // one who has begun to read holds the log back
+    SQLite::Database reader = open_raw(folder / "forge.sqlite");
+    SQLite::Statement reading(reader, "SELECT id FROM runs");
+    REQUIRE(reading.executeStep());
+    make_completed_run(folder / "runs", numbered(2));
+    store.sync(folder / "runs");
+    REQUIRE(contains(error_of([&] { store.fold_log(); }), "is in use"));
+  }
+  store.fold_log();
+  REQUIRE(copy() == 2);
+}
+
 TEST_CASE("a store is read and written on while another process builds it anew", "[store]") {
   TemporaryFolder folder;
   make_completed_run(folder / "runs", numbered(1));
