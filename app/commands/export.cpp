@@ -283,7 +283,8 @@ std::vector<run::RunFolder> runs_of_project(const Context& context,
           !project::is_another_workspace(
               run::workspace_of(folder, record), project.workspace_root, project.path))
         folders.push_back(folder);
-    } catch (const Error&) {
+    } catch (const Error& problem) {
+      if (may_pass(problem)) throw;
       // Another command is just making or removing it, or it is damaged, which was said before.
     }
   }

@@ -94,7 +94,8 @@ std::string workspace_of(const RunFolder& folder, const RunRecord& record) {
   std::string moved_to;
   try {
     moved_to = moved_workspace(folder, record, read_request(folder).run_dir);
-  } catch (const Error&) {
+  } catch (const Error& problem) {
+    if (may_pass(problem)) throw;
     // Without a request that can be read nothing tells that it was moved.
   }
   return moved_to.empty() ? record.workspace : moved_to;
