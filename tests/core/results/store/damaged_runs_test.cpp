@@ -250,7 +250,9 @@ TEST_CASE("what cannot be read for a while is not kept as if there were nothing"
     return words_of_other_user([&] {
       ResultStore store(folder / "forge.sqlite");
       std::string text = join(store.sync(runs).warnings, "\n") + "\n";
-      for (const ConfiguredRun& each : store.configured_runs())
+      RunFilter archived;
+      archived.archived = true;
+      for (const ConfiguredRun& each : store.configured_runs(archived))
         text += each.summary.note + " " + std::to_string(each.summary.archived) + " " +
                 run::name_of(each.summary.status) + " " + json_text(each.environment);
       return text;
@@ -259,6 +261,7 @@ TEST_CASE("what cannot be read for a while is not kept as if there were nothing"
   const std::string whole = "\nkept apart 1 completed {\"device_name\":\"Test CPU\"}";
   for (const fs::path& file : {run.annotations_file(), run.environment_file(), run.events_file()}) {
     for (const bool is_known : {false, true}) {
+      if (is_known && file == run.environment_file()) continue;  // it was read with the events
       INFO(file << ", known: " << is_known);
       if (!is_known) fs::remove(folder / "forge.sqlite");
       if (is_known) CHECK(look() == whole);
