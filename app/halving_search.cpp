@@ -172,6 +172,7 @@ PendingRun HalvingSearch::sent(Group& group, const run::NextRun& next) {
   }
   contestant.aim = next.rung;
   contestant.is_active = true;
+  group.knows_others = false;
   sent_.push_back(number);
   return pending;
 }
@@ -216,8 +217,30 @@ std::vector<run::NextRun> HalvingSearch::current(Group& group, bool may_guess) {
       const run::Contestant& now = group.contestants[run.contestant];
       is_news = is_news || now.aim != before.aim || now.losses.size() != before.losses.size();
     }
-    if (!is_news) return chosen;
+    if (is_news || (chosen.empty() && take_others_news(group))) continue;
+    return chosen;
   }
+}
+
+bool HalvingSearch::take_others_news(Group& group) {
+  const bool is_over = std::none_of(group.contestants.begin(),
+                                    group.contestants.end(),
+                                    [](const auto& contestant) { return contestant.is_active; });
+  if (!is_over || group.knows_others) return false;
+  group.knows_others = true;
+  bool is_news = false;
+  for (size_t place = 0; place < group.runs.size(); ++place) {
+    const run::RunFolder& folder = runs_[group.runs[place]].pending.planned.folder;
+    try {
+      const run::Contestant now = run::read_contestant(folder, rule_, group.rung_steps);
+      if (now.losses.size() <= group.contestants[place].losses.size()) continue;
+      group.contestants[place] = now;
+      is_news = true;
+    } catch (const Error&) {
+      // What it lacks was said where this search met it.
+    }
+  }
+  return is_news;
 }
 
 std::vector<std::string> HalvingSearch::ranked_ids() const {

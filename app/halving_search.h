@@ -52,6 +52,7 @@ class HalvingSearch : public RunSource {
     std::vector<int64_t> rung_steps;
     std::vector<size_t> runs;  ///< numbers among all
     std::vector<run::Contestant> contestants;
+    bool knows_others = false;  ///< take_others_news
   };
   struct Member {
     size_t group = 0;
@@ -67,6 +68,9 @@ class HalvingSearch : public RunSource {
   /// The group's runs to be sent on now, as their folders say: another process may drive the same
   /// search.
   std::vector<run::NextRun> current(Group& group, bool may_guess);
+  /// At the end of the group's search: whether other commands have trained runs of it further since
+  /// they were looked at, which counts here, too.
+  bool take_others_news(Group& group);
   PendingRun sent(Group& group, const run::NextRun& next);
 
   run::HalvingRule rule_;

@@ -39,7 +39,7 @@ double loss_of(const worker::Evaluation& evaluation,
 /// What the events say.
 struct Found {
   std::map<int64_t, double> losses;  ///< by step, at rungs
-  int64_t sent_to = 0;               ///< the furthest step that a search sent the run to
+  int64_t sent_to = 0;               ///< the furthest rung that a search sent the run to
   int64_t counts_to = 0;             ///< the furthest step that any command trained it to
 };
 
@@ -52,7 +52,9 @@ Found read_found(const RunFolder& folder,
     if (!line->event) continue;
     if (const auto& started = line->event->started) {
       const int64_t stop_after = started->stop_after.value_or(0);
-      found.sent_to = std::max(found.sent_to, stop_after);
+      // Another step is a rung of another search, which promotes nobody in this one.
+      if (std::binary_search(rung_steps.begin(), rung_steps.end(), stop_after))
+        found.sent_to = std::max(found.sent_to, stop_after);
       found.counts_to = std::max(found.counts_to, stop_after > 0 ? stop_after : rung_steps.back());
     }
     if (!line->event->event) continue;
@@ -79,8 +81,7 @@ Contestant read_contestant(const RunFolder& folder,
   }
   if (found.sent_to > 0) {
     const auto aim = std::lower_bound(rung_steps.begin(), rung_steps.end(), found.sent_to);
-    contestant.aim = int(
-        std::min<std::ptrdiff_t>(aim - rung_steps.begin(), std::ptrdiff_t(rung_steps.size()) - 1));
+    contestant.aim = int(aim - rung_steps.begin());
   }
   contestant.aim = std::max(contestant.aim, int(contestant.losses.size()) - 1);
   return contestant;

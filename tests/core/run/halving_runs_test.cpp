@@ -53,6 +53,24 @@ TEST_CASE("a run is where its attempts sent it and its evaluations are", "[run][
   REQUIRE(!last.has_arrived());
 }
 
+TEST_CASE("a run that another search stopped is promoted in none of this one's rungs",
+          "[run][halving]") {
+  const std::string first = attempt_line(20) + evaluation_line(10, 8);
+  const Contestant behind_one = contestant_of(first + evaluation_line(20, 7));
+  CHECK(behind_one.aim == 0);
+  CHECK(behind_one.losses == std::vector<double>{8});
+  // Interrupted on its way to that one's rung.
+  CHECK(contestant_of(first).has_arrived());
+  CHECK(contestant_of(attempt_line(20)).aim == -1);
+  const Contestant behind_two = contestant_of(attempt_line(40) + evaluation_line(10, 8) +
+                                              evaluation_line(30, 7) + evaluation_line(40, 6));
+  CHECK(behind_two.aim == 1);
+  CHECK(behind_two.has_arrived());
+  const Contestant of_both = contestant_of(first + attempt_line(30) + evaluation_line(20, 7));
+  CHECK(of_both.aim == 1);
+  CHECK_FALSE(of_both.has_arrived());
+}
+
 TEST_CASE("an evaluation behind the step that a run was sent to does not count", "[run][halving]") {
   const Contestant quick =
       contestant_of(attempt_line(10) + evaluation_line(10, 8) + evaluation_line(30, 7));
