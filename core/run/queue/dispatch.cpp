@@ -311,7 +311,7 @@ class Dispatcher {
   std::vector<Lease> leases_for(const QueueEntry& entry) {
     std::vector<LeaseDevice> free;
     for (const LeaseDevice& device : entry.devices) {
-      if (!is_reserved(device.name)) free.push_back(device);
+      if (!is_reserved(device)) free.push_back(device);
     }
     std::vector<Lease> leases;
     if (free.size() >= static_cast<size_t>(entry.count))
@@ -328,34 +328,46 @@ class Dispatcher {
 
   /// Runs that wait for the same devices, which are reserved for them.
   struct Waiting {
-    std::vector<std::string> devices;
+    std::vector<LeaseDevice> devices;
     std::string holders;  ///< ": held by A (pid 12), B (pid 34)", "" where nobody is known
     const QueueEntry* first = nullptr;
     size_t count = 0;
 
-    bool is_for(const std::string& device) const {
-      return std::find(devices.begin(), devices.end(), device) != devices.end();
+    bool is_for(const LeaseDevice& wanted) const {
+      return std::any_of(devices.begin(), devices.end(), [&](const LeaseDevice& device) {
+        return may_share(device, wanted);
+      });
+    }
+
+    bool is_for_the_same(const std::vector<LeaseDevice>& wanted) const {
+      return std::equal(devices.begin(),
+                        devices.end(),
+                        wanted.begin(),
+                        wanted.end(),
+                        [](const LeaseDevice& a, const LeaseDevice& b) {
+                          return a.name == b.name && a.cores == b.cores;
+                        });
     }
   };
 
-  bool is_reserved(const std::string& device) const {
+  bool is_reserved(const LeaseDevice& device) const {
     return std::any_of(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
       return waiting.is_for(device);
     });
   }
 
   void wait_for_devices(const QueueEntry& entry) {
-    const std::vector<std::string> devices = texts_of(entry.devices, &LeaseDevice::name);
+    const std::vector<LeaseDevice>& devices = entry.devices;
     const Waiting* ahead = nullptr;  // the first one
     size_t ahead_count = 0;
     for (const Waiting& waiting : waiting_) {
-      const auto is_awaited = [&](const std::string& device) { return waiting.is_for(device); };
+      const auto is_awaited = [&](const LeaseDevice& device) { return waiting.is_for(device); };
       if (std::none_of(devices.begin(), devices.end(), is_awaited)) continue;
       if (!ahead) ahead = &waiting;
       ahead_count += waiting.count;
     }
     const auto same = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
-      return waiting.devices == devices;
+      return waiting.is_for_the_same(devices);
     });
     // Nobody starts on devices that are reserved, so their holders stay the same.
     const std::string holders =
@@ -368,12 +380,17 @@ class Dispatcher {
     }
   }
 
-  std::string holders_text(const std::string& host, const std::vector<std::string>& devices) const {
+  std::string holders_text(const std::string& host, const std::vector<LeaseDevice>& devices) const {
     std::vector<std::string> holders;
-    for (const std::string& device : devices) {
+    for (const LeaseDevice& device : devices) {
       for (const QueueEntry& holder : running_) {
         const std::vector<std::string> held = split(holder.device, ',');
-        const bool holds = std::find(held.begin(), held.end(), device) != held.end();
+        const bool is_held = std::find(held.begin(), held.end(), device.name) != held.end();
+        const bool is_other =
+            std::any_of(holder.devices.begin(), holder.devices.end(), [&](const LeaseDevice& its) {
+              return its.name == device.name && !may_share(its, device);
+            });
+        const bool holds = is_held && !is_other;
         if (holder.host != host || !holds) continue;
         const std::string name = holder.run + " (pid " + std::to_string(holder.supervisor) + ")";
         if (std::find(holders.begin(), holders.end(), name) == holders.end())

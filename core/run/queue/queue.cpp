@@ -50,6 +50,14 @@ int number_of(const LeaseDevice& device, int unit) {
 
 }  // namespace
 
+bool may_share(const LeaseDevice& a, const LeaseDevice& b) {
+  if (a.name != b.name) return false;
+  if (a.cores.empty() || b.cores.empty()) return true;
+  return std::any_of(a.cores.begin(), a.cores.end(), [&](int core) {
+    return std::find(b.cores.begin(), b.cores.end(), core) != b.cores.end();
+  });
+}
+
 LeaseDevice own_cpu() { return {"cpu", usable_cores(), "", own_cores()}; }
 
 std::optional<Lease> Lease::try_acquire(const fs::path& folder,

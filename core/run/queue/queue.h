@@ -24,6 +24,10 @@ struct LeaseDevice {
   std::vector<int> cores = {};
 };
 
+/// Whether what a run leases of one may be what another one waits for of the other: no core is of
+/// both where each has its own.
+bool may_share(const LeaseDevice& a, const LeaseDevice& b);
+
 /// The CPU as this process may use it: with as many units as it has cores.
 LeaseDevice own_cpu();
 

@@ -142,6 +142,27 @@ TEST_CASE("a run that waits for one device does not hold up those of another",
   REQUIRE(done.started[2].device == "cuda:1");
 }
 
+TEST_CASE("a run that waits for its cores does not hold up those of a command with others",
+          "[queue][dispatch][lease]") {
+  Scene scene(holds_the_lock);
+  const auto add = [&](uint64_t seed, const std::vector<int>& cores) {
+    QueueEntry entry = scene.add(seed, 1);
+    entry.devices = {{"cpu", int(cores.size()), "", cores}};
+    scene.put(entry);
+    return entry;
+  };
+  const QueueEntry first = add(1, {0}), second = add(2, {0}), third = add(3, {0, 1});
+  const QueueEntry right = add(4, {2, 3}), next = add(5, {1, 2});
+  const DispatchResult done = scene.dispatch();
+  REQUIRE(done.started.size() == 2);
+  CHECK(done.started[0].run == first.run);
+  CHECK(done.started[1].run == right.run);
+  // Behind one that waits for one of its cores.
+  CHECK(contains(done.waiting.at(next.run), third.run + " starts first"));
+  CHECK(contains(done.waiting.at(second.run), "held by " + first.run));
+  CHECK_FALSE(contains(done.waiting.at(second.run), right.run));
+}
+
 TEST_CASE("a supervisor is told its device and holds its lease", "[queue][dispatch]") {
   Scene scene(holds_the_lock);
   QueueEntry entry = scene.add(1, 24);
