@@ -89,11 +89,13 @@ std::vector<std::string> names_of_runs(const std::string& id, const fs::path& ru
   return names;
 }
 
-/// The record of a folder; none of a damaged one, which is said where it is planned.
+/// The record of a folder; none of a damaged one, which is said where it is planned. Throws Error
+/// where it may be read the next moment.
 std::optional<RunRecord> readable_record(const RunFolder& folder) {
   try {
     return folder.record();
-  } catch (const Error&) {
+  } catch (const Error& problem) {
+    if (may_pass(problem)) throw;
     return std::nullopt;
   }
 }
