@@ -39,6 +39,8 @@ std::string RunView::text() const {
     text += "  evaluating";
   } else if (phase_ == "save") {
     text += "  saving";
+  } else if (phase_ == "room") {
+    text += "  waiting for room on the disk";
   } else if (const auto seconds = pace_.seconds_left(unix_time())) {
     text += "  ETA " + human_duration(*seconds);
   }

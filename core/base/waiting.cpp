@@ -60,12 +60,12 @@ void require_uninterrupted(int before) {
 
 namespace {
 
-/// False where `gives_up` ended it.
-bool wait_for_room(double seconds, const std::function<bool()>& gives_up) {
+/// False where `goes_on` ended it.
+bool wait_for_room(double seconds, const std::function<bool()>& goes_on) {
   constexpr int pause = 20;  // milliseconds
   const double until = steady_seconds() + seconds;
   while (steady_seconds() < until) {
-    if (gives_up && gives_up()) return false;
+    if (goes_on && !goes_on()) return false;
     ::poll(nullptr, 0, pause);
   }
   return true;
@@ -74,7 +74,7 @@ bool wait_for_room(double seconds, const std::function<bool()>& gives_up) {
 }  // namespace
 
 void call_patiently(const Patience& patience,
-                    const std::function<bool()>& gives_up,
+                    const std::function<bool()>& goes_on,
                     const std::function<void()>& action) {
   double wait = patience.first_wait;
   for (int again = 0; again < patience.tries_again; ++again, wait *= 2) {
@@ -82,7 +82,7 @@ void call_patiently(const Patience& patience,
       return action();
     } catch (const Error& error) {
       if (!has_no_room(error) && !may_pass(error)) throw;
-      if (!wait_for_room(wait, gives_up)) throw;
+      if (!wait_for_room(wait, goes_on)) throw;
     }
   }
   action();

@@ -32,10 +32,10 @@ struct Patience {
 };
 
 /// Calls `action`, and again where it finds a disk full, or a folder away for a moment: a disk that
-/// others write to may have room the next moment. Throws the last Error, and at once any other, or
-/// where `gives_up` says so.
+/// others write to may have room the next moment. Throws the last Error, and at once any other.
+/// While it waits it calls `goes_on` many times a second, where given: false ends the wait.
 void call_patiently(const Patience& patience,
-                    const std::function<bool()>& gives_up,
+                    const std::function<bool()>& goes_on,
                     const std::function<void()>& action);
 
 /// The lock on a file, signed for those who wait (FileLock::sign); none where another has held it

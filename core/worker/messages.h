@@ -199,8 +199,8 @@ struct MicroBatch {
 /// does not count as a sign of life: it is the work that must go on, not a timer.
 struct Progress {
   int64_t step = 0;
-  std::string phase;    ///< "train", "evaluate", "save"
-  double fraction = 0;  ///< of the phase, for evaluate and save
+  std::string phase;    ///< "train", "evaluate", "save"; "room": a save waits for room on a disk
+  double fraction = 0;  ///< of the phase, for all but train
 };
 
 /// Training metrics of the window of steps that ends with `step` (1-based count of done steps).

@@ -420,7 +420,10 @@ class TrainingRun {
 
   void wait_for_writer() {
     while (writer_.is_busy()) {
-      show_progress("save", writer_.fraction());
+      if (const std::optional<double> wait = writer_.room_wait())
+        show_progress("room", *wait);
+      else
+        show_progress("save", writer_.fraction());
       say_written(progress_interval);
     }
   }

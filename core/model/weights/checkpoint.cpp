@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
@@ -260,8 +261,9 @@ void make_checkpoints(const fs::path& checkpoints) {
   if (checkpoints.has_parent_path()) sync_path(checkpoints.parent_path());
 }
 
-/// For 15 seconds, while training goes on: another run's checkpoint that has filled the disk goes.
+/// While training goes on: another run's checkpoint that has filled the disk goes.
 constexpr Patience patience = {1, 4}, no_patience = {};
+constexpr double patience_seconds = 15;  ///< of which that is
 
 constexpr const char* shared_prefix = "shared-";
 
@@ -338,7 +340,8 @@ fs::path write_checkpoint_part(const fs::path& checkpoints,
     int64_t total = 0;
     const auto write_file = [&](const char* name, const auto& tensors) {
       // A checkpoint of one process is written anew as a whole: what waits for room takes none.
-      call_patiently(is_alone ? no_patience : patience, gives_up, [&] {
+      const auto goes_on = [&] { return !gives_up(); };
+      call_patiently(is_alone ? no_patience : patience, goes_on, [&] {
         total += write_safetensors_part(in / name, tensors, part.is_first(), on_bytes);
       });
     };
@@ -507,17 +510,26 @@ WrittenCheckpoint write(const fs::path& checkpoints,
                         const CheckpointWriter::Tensors& optimizer,
                         const CheckpointPart& part,
                         const std::function<bool()>& gives_up,
-                        std::atomic<int64_t>& bytes_handled) {
+                        std::atomic<int64_t>& bytes_handled,
+                        std::atomic<double>& room_wait) {
   WrittenCheckpoint written;
   written.step = state.step;
+  std::optional<double> full_since;
+  const auto goes_on = [&] {
+    const double now = steady_seconds();
+    if (!full_since) full_since = now;
+    room_wait = std::min(1.0, (now - *full_since) / patience_seconds);
+    return !gives_up();
+  };
   const auto write_once = [&] {
     bytes_handled = 0;
+    room_wait = -1;
     const auto on_bytes = [&](int64_t bytes) { bytes_handled += bytes; };
     written.folder = write_checkpoint_part(
         checkpoints, state, weights, optimizer, part, gives_up, &written.bytes, on_bytes);
   };
   try {
-    call_patiently(part.count == 1 ? patience : no_patience, gives_up, write_once);
+    call_patiently(part.count == 1 ? patience : no_patience, goes_on, write_once);
     if (part.is_first()) remove_abandoned_checkpoints(checkpoints, state.step);
   } catch (const Error& error) {
     throw Error("the checkpoint of step " + std::to_string(state.step) +
@@ -556,13 +568,19 @@ void CheckpointWriter::start(CheckpointState state, Tensors weights, Tensors opt
         optimizer,
         part_,
         [this] { return gives_up_.load(); },
-        bytes_handled_);
+        bytes_handled_,
+        room_wait_);
   });
 }
 
 double CheckpointWriter::fraction() const {
   if (bytes_to_handle_ == 0) return 1;
   return std::min(1.0, double(bytes_handled_) / double(bytes_to_handle_));
+}
+
+std::optional<double> CheckpointWriter::room_wait() const {
+  const double wait = room_wait_;
+  return wait < 0 ? std::nullopt : std::optional(wait);
 }
 
 std::optional<WrittenCheckpoint> CheckpointWriter::take_written(double seconds) {

@@ -182,6 +182,9 @@ class CheckpointWriter {
 
   /// Progress of the last write that was begun, from 0 to 1.
   double fraction() const;
+  /// How much of the time in which it tries again is over, from 0 to 1, while the disk is full;
+  /// none while it writes. Several processes do not tell.
+  std::optional<double> room_wait() const;
 
   /// The checkpoint that was begun, once it is written: waits for it, at most `seconds`. Throws
   /// Error with ExitCode::storage when it could not be written; those before it are untouched then.
@@ -193,6 +196,7 @@ class CheckpointWriter {
   std::atomic<bool> gives_up_{false};
   int64_t bytes_to_handle_ = 0;            ///< that are written or hashed
   std::atomic<int64_t> bytes_handled_{0};  ///< by the thread
+  std::atomic<double> room_wait_{-1};      ///< below 0: it does not wait
   std::future<WrittenCheckpoint> pending_;
 };
 

@@ -56,9 +56,9 @@ TEST_CASE(
   for (Refused* each : {&denied, &limited})
     REQUIRE(error_of([&] { call_patiently({1000, 1}, {}, std::ref(*each)); }) != "");
   REQUIRE(denied.calls + limited.calls == 2);
-  const auto gives_up = [] { return true; };
+  const auto goes_on = [] { return false; };
   REQUIRE(contains(error_of([&] {
-                     call_patiently({1000, 1}, gives_up, std::ref(given_up));
+                     call_patiently({1000, 1}, goes_on, std::ref(given_up));
                    }),
                    "No space left"));
   REQUIRE(given_up.calls == 1);
