@@ -90,6 +90,18 @@ std::optional<std::vector<std::string>> completed_ids(const Context& context,
   return ids;
 }
 
+/// Whether these are runs that this command has made already, and none come behind them.
+bool asks_for_no_more(const Context& context,
+                      const SelectedRuns& selected,
+                      const RunOptions& options,
+                      const std::vector<std::string>& ended) {
+  const auto completed = completed_ids(context, selected, options);
+  const auto is_known = [&](const std::string& id) {
+    return std::find(ended.begin(), ended.end(), id) != ended.end();
+  };
+  return completed && std::all_of(completed->begin(), completed->end(), is_known);
+}
+
 /// Prints the results that a runs folder which cannot be written has already. False where runs are
 /// left to be made.
 bool print_completed(const Context& context,
@@ -234,6 +246,10 @@ int run_configs(const Context& context, RunOptions options) {
   open_store(context);  // a damaged or newer store is found before anything is prepared
   std::vector<std::string> ended;
   bool some_diverged = false;
+  const auto finish = [&](const ExecutedRuns& last) {
+    if (!last.detached) print_results(context, ended, options.json);
+    return last.exit_code == 0 && some_diverged ? run::supervised_failed : last.exit_code;
+  };
   for (;;) {
     ExecutedRuns executed = prepare_and_execute(context, selected, options, ended);
     if (!selected.later.empty() && executed.interrupted && executed.exit_code == 0)
@@ -244,11 +260,9 @@ int run_configs(const Context& context, RunOptions options) {
     const bool goes_on = is_done && !executed.detached && !executed.interrupted;
     if (!selected.later.empty() && !goes_on)
       std::cerr << "the same command goes on when they are completed: " << selected.later << "\n";
-    if (selected.later.empty() || !goes_on) {
-      if (!executed.detached) print_results(context, ended, options.json);
-      return executed.exit_code == 0 && some_diverged ? run::supervised_failed : executed.exit_code;
-    }
+    if (selected.later.empty() || !goes_on) return finish(executed);
     selected = next_runs(context, options);
+    if (asks_for_no_more(context, selected, options, ended)) return finish(executed);
   }
 }
 

@@ -320,6 +320,30 @@ TEST_CASE("a table tunes its rows on seeds of their own before it makes the rows
   REQUIRE(contains(forge.call(same_seed).err, "seed 901 is a tuning seed of table 'tuned'"));
 }
 
+TEST_CASE("a table whose grid grows without tuning seeds ends with the grid") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  std::ofstream(forge.working_directory / "projects/canon/tables/grown.yaml")
+      << "title: Grown\nbaseline: train_llama\n"
+         "rows: [{config: train_llama, name: Llama}]\n"
+         "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
+         "must_be_equal: [profile]\n"
+         "best_of: {key: optimizer.lr, values: [1e-3, 2e-3], by: eval_loss, take: lowest,\n"
+         "          extend: true}\n";
+  for (const bool again : {false, true}) {
+    INFO(again);
+    const Outcome ran = forge.call(
+        {"run", "-p", "canon", "--table", "grown", "--set", "train.max_steps=2", "--json"});
+    INFO(ran.err);
+    REQUIRE(ran.exit_code == 0);
+    std::set<std::string> ids;
+    const json runs = json::parse(ran.out);
+    for (const json& run : runs) ids.insert(run.at("id"));
+    CHECK(ids.size() > 2);  // two steps always learn more at a higher rate
+    CHECK(ids.size() == runs.size());
+  }
+}
+
 TEST_CASE("a value that diverges is tried and no best, and its runs are made once") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
