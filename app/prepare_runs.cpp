@@ -1,5 +1,6 @@
 #include "app/prepare_runs.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -142,6 +143,16 @@ PendingRun prepare(const Context& context,
   return run;
 }
 
+/// Whether the newest run of these inputs is one of these.
+bool is_made(const Context& context,
+             const CheckedRun& checked,
+             const LaunchOptions& unforced,
+             const std::vector<std::string>& made) {
+  if (made.empty()) return false;
+  const std::string id = prepare_run(context, checked, unforced).planned.record.id;
+  return std::find(made.begin(), made.end(), id) != made.end();
+}
+
 }  // namespace
 
 queue::ResourceRequest demand_of(const CheckedRun& checked,
@@ -158,15 +169,20 @@ PreparedRuns prepare_all(const Context& context,
                          const std::vector<CheckedRun>& selected,
                          const LaunchOptions& launch,
                          const QueueOptions& queue,
+                         const std::vector<std::string>& made,
                          const Interrupts& interrupts) {
   PreparedRuns prepared;
+  LaunchOptions unforced = launch;
+  unforced.force = false;
   LateProgress progress("preparing runs");
   size_t done = 0;
   try {
     for (const CheckedRun& checked : selected) {
       if (interrupts.count() > 0) break;
       progress(done++, selected.size());
-      PendingRun run = prepare(context, checked, launch, queue, interrupts);
+      const bool is_repeated = launch.force && !is_made(context, checked, unforced, made);
+      PendingRun run =
+          prepare(context, checked, is_repeated ? launch : unforced, queue, interrupts);
       if (run.planned.problem) {
         report_damaged(run.label, *run.planned.problem);
         prepared.some_are_damaged = true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "app/context.h"
@@ -24,10 +25,12 @@ struct PreparedRuns {
 
 /// Writes the folders of the runs, unless nothing is left to do, until the user interrupts it.
 /// Damaged runs are reported. Throws the Error of any other; what was made is withdrawn then.
+/// `made`: ids of runs that the command has made in rounds before, which --force does not repeat.
 PreparedRuns prepare_all(const Context& context,
                          const std::vector<CheckedRun>& selected,
                          const LaunchOptions& launch,
                          const QueueOptions& queue,
+                         const std::vector<std::string>& made,
                          const Interrupts& interrupts);
 
 }  // namespace forge::app

@@ -95,7 +95,9 @@ bool asks_for_no_more(const Context& context,
                       const SelectedRuns& selected,
                       const RunOptions& options,
                       const std::vector<std::string>& ended) {
-  const auto completed = completed_ids(context, selected, options);
+  RunOptions unforced = options;
+  unforced.launch.force = false;
+  const auto completed = completed_ids(context, selected, unforced);
   const auto is_known = [&](const std::string& id) {
     return std::find(ended.begin(), ended.end(), id) != ended.end();
   };
@@ -165,7 +167,7 @@ ExecutedRuns prepare_and_execute(const Context& context,
   Interrupts interrupts;
   interrupts.let_second_end_program(true);
   const PreparedRuns prepared =
-      prepare_all(context, selected.runs, options.launch, options.queue, interrupts);
+      prepare_all(context, selected.runs, options.launch, options.queue, ended, interrupts);
   const std::vector<PendingRun>& runs = prepared.runs;
   if (interrupts.count() > 0) return withdraw_interrupted(context, runs);
   if (prepared.some_are_damaged && (runs.empty() || options.queue.fail_fast)) {

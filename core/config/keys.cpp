@@ -50,6 +50,7 @@ class KeyLister {
     if (limits.nullable) described.type += " or null";
     if (limits.nullable) described.default_value = "null";
     if (limits.required) described.default_value.clear();
+    described.limits = limits;
     keys_.push_back(std::move(described));
   }
   template <class T>
@@ -63,7 +64,7 @@ class KeyLister {
     fields(inner, values.at(any_name));
   }
   void rest(std::map<std::string, schema::JsonText>& values, const char* help) {
-    keys_.push_back({prefix_ + any_setting, type_name(values[any_setting]), help, "null", false});
+    keys_.push_back({prefix_ + any_setting, type_name(values[any_setting]), help, "null"});
   }
 
  private:
@@ -111,6 +112,11 @@ std::string suggest_key(const std::string& ending,
     if (found.size() < 3 && ends_with(key, "." + ending)) found.push_back("'" + key + "'");
   }
   return found.empty() ? did_you_mean(path, known) : "did you mean " + join(found, " or ") + "?";
+}
+
+bool Key::is_within_limits(double value) const {
+  const bool is_high_enough = limits.low_included ? value >= limits.low : value > limits.low;
+  return is_high_enough && value <= limits.high;
 }
 
 bool Key::is_named() const {

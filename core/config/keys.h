@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/schema.h"
+
 namespace forge::config {
 
 /// Stands in the path of a key for a name that is the user's choice.
@@ -22,7 +24,10 @@ struct Key {
   std::string help;
   std::string default_value;  ///< as JSON, "" where the key is required
   bool required = false;
+  schema::Limits limits = {};  ///< of a number
 
+  bool is_integer() const { return type.rfind("integer", 0) == 0; }
+  bool is_within_limits(double value) const;
   bool is_named() const;  ///< by the user: there are as many of it as there are names
 };
 

@@ -4,6 +4,7 @@
 
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/run/runs_dir.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/catch.h"
 
@@ -330,17 +331,23 @@ TEST_CASE("a table whose grid grows without tuning seeds ends with the grid") {
          "must_be_equal: [profile]\n"
          "best_of: {key: optimizer.lr, values: [1e-3, 2e-3], by: eval_loss, take: lowest,\n"
          "          extend: true}\n";
-  for (const bool again : {false, true}) {
-    INFO(again);
-    const Outcome ran = forge.call(
-        {"run", "-p", "canon", "--table", "grown", "--set", "train.max_steps=2", "--json"});
-    INFO(ran.err);
+  size_t made = 0;  // until now
+  for (const char* force : {"", "", "--force"}) {
+    std::vector<std::string> command = {
+        "run", "-p", "canon", "--table", "grown", "--set", "train.max_steps=2", "--json"};
+    if (*force) command.emplace_back(force);
+    const Outcome ran = forge.call(command);
+    INFO(force << ran.err);
     REQUIRE(ran.exit_code == 0);
     std::set<std::string> ids;
     const json runs = json::parse(ran.out);
     for (const json& run : runs) ids.insert(run.at("id"));
     CHECK(ids.size() > 2);  // two steps always learn more at a higher rate
     CHECK(ids.size() == runs.size());
+    // Each run once, also where all are repeated.
+    const size_t all = run::list_runs(forge.runs_dir()).size();
+    CHECK(all == (*force ? 2 * made : ids.size()));
+    made = all;
   }
 }
 

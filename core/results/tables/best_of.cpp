@@ -85,7 +85,12 @@ std::optional<double> next_value(const BestOfSpec& best_of,
   if (added >= most_extensions) return std::nullopt;
   const double edge = upwards ? sorted.back() : sorted.front();
   const double neighbour = upwards ? sorted[sorted.size() - 2] : sorted[1];
-  return rounded(edge * (edge / neighbour));
+  double next = rounded(edge * (edge / neighbour));
+  const config::Key* const key = config::find_key(best_of.key);
+  if (key && key->is_integer()) next = std::round(next);
+  if ((upwards ? next <= edge : next >= edge) || (key && !key->is_within_limits(next)))
+    return std::nullopt;
+  return next;
 }
 
 std::vector<double> values_beyond(const BestOfSpec& best_of,

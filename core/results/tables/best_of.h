@@ -22,8 +22,9 @@ std::string value_text(double value);
 constexpr int most_extensions = 4;
 
 /// The value that follows the last one (or goes before the first one) of a grid, at the distance,
-/// as a ratio, of the two at that end; rounded to six digits. None where the grid does not go on:
-/// it has gone on `most_extensions` times, or its values are not all positive.
+/// as a ratio, of the two at that end; rounded to six digits, or to an integer where the key is
+/// one. None where the grid does not go on: it has gone on `most_extensions` times, its values are
+/// not all positive, or the key cannot have the next one.
 std::optional<double> next_value(const BestOfSpec& best_of,
                                  const std::vector<double>& grid,
                                  bool upwards);

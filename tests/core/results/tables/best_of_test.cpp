@@ -868,6 +868,15 @@ TEST_CASE("a grid goes on by its ratio as far as there are runs", "[report]") {
   CHECK(grid.size() == 3 + most_extensions);
   best_of.values = {3e-4, 1e-3};
   CHECK(next_value(best_of, best_of.values, true) == 3.33333e-3);
+  best_of.values = {3e-3, 3.0000000000001e-3};  // rounded, the next one is none
+  CHECK_FALSE(next_value(best_of, best_of.values, true).has_value());
+  best_of = {"schedule.warmup_steps", {25, 50}, "eval_loss", Extreme::lowest};
+  best_of.extend = true;
+  CHECK(next_value(best_of, best_of.values, false) == 13);
+  CHECK_FALSE(next_value(best_of, {1, 2}, false).has_value());
+  best_of = {"schedule.lr_min_ratio", {0.5, 1}, "eval_loss", Extreme::lowest};
+  best_of.extend = true;
+  CHECK_FALSE(next_value(best_of, best_of.values, true).has_value());
 
   ScoredLab lab;
   lab.add("llama", 10, 5e-4, 0.25);
