@@ -24,6 +24,16 @@ void require_same_kind(const worker::TrainMetrics& last, const worker::Finished&
               "train_loss is the loss of the last window");
 }
 
+bool are_same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+/// Of an event that is of the same step as the one before it.
+void require_same(const std::string& event, int64_t step, double before, double now) {
+  if (are_same(before, now)) return;
+  throw Error("it said '" + event + "' of step " + std::to_string(step) +
+                  " twice, with the losses " + shortest(before) + " and " + shortest(now),
+              "a step is told once, or with the same numbers again");
+}
+
 void require_equal(const std::string& name, int64_t said, int64_t asked, const std::string& hint) {
   if (said == asked) return;
   throw Error("'" + name + "' of 'started' is " + std::to_string(said) + ", and the config has " +
@@ -68,9 +78,18 @@ void EventChecker::check(const worker::Event& event) {
   } else if (const auto* started = std::get_if<worker::Started>(&event)) {
     check_start(*started);
   } else if (const auto* metrics = std::get_if<worker::TrainMetrics>(&event)) {
+    if (train_ && train_->step == metrics->step)
+      require_same("train", metrics->step, train_->loss, metrics->loss);
     take_step("train", metrics->step);
     train_ = *metrics;
   } else if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
+    if (evaluation_ && evaluation_->step == evaluation->step) {
+      require_same("evaluation", evaluation->step, evaluation_->loss, evaluation->loss);
+      require_same("evaluation",
+                   evaluation->step,
+                   evaluation_->validation_loss.value_or(std::nan("")),
+                   evaluation->validation_loss.value_or(std::nan("")));
+    }
     take_step("evaluation", evaluation->step);
     require_all_rows(*evaluation);
     evaluation_ = *evaluation;

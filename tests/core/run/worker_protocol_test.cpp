@@ -98,6 +98,11 @@ TEST_CASE("events that cannot be true break the protocol", "[run][supervisor]") 
   CHECK(contains(reason_of({Says{lines::checkpoint(4)}}), "'checkpoint' is of step 4"));
   CHECK(contains(reason_of({Says{lines::train(2)}, Says{lines::train(1)}}),
                  "'train' is of step 1, after step 2"));
+  const std::string other_loss = with(lines::train(2), "\"loss\":2.5", "\"loss\":2.25");
+  CHECK(contains(reason_of({Says{lines::train(2)}, Says{other_loss}}),
+                 "it said 'train' of step 2 twice, with the losses 2.5 and 2.25"));
+  CHECK(contains(reason_of({Says{evaluation}, Says{with(evaluation, "4.0", "2.5")}}),
+                 "it said 'evaluation' of step 3 twice, with the losses 4.0 and 2.5"));
   CHECK(contains(reason_of({Says{evaluation}, Says{end}}),
                  "eval_loss is 2.5, and the evaluation of step 3 said 4"));
   CHECK(contains(
