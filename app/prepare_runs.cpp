@@ -113,11 +113,7 @@ PendingRun prepare(const Context& context,
   // The config is this user's own, and with it the program that it names.
   run::allow_command(prepared.planned.record.identity, checked.resolved.experiment);
   switch (prepared.planned.action) {
-    case run::Action::cached:
-      std::cerr << checked.label << ": already completed" << completed_hint(prepared.planned)
-                << "\n";
-      run::write_run_folder(prepared.planned, prepared.inputs);
-      break;
+    case run::Action::cached: run::write_run_folder(prepared.planned, prepared.inputs); break;
     case run::Action::damaged: break;  // it is reported and not run
     case run::Action::running:
       std::cerr << checked.label << ": already running"
@@ -143,14 +139,8 @@ PendingRun prepare(const Context& context,
   return run;
 }
 
-/// Whether the newest run of these inputs is one of these.
-bool is_made(const Context& context,
-             const CheckedRun& checked,
-             const LaunchOptions& unforced,
-             const std::vector<std::string>& made) {
-  if (made.empty()) return false;
-  const std::string id = prepare_run(context, checked, unforced).planned.record.id;
-  return std::find(made.begin(), made.end(), id) != made.end();
+bool is_among(const run::PlannedRun& planned, const std::vector<std::string>& ids) {
+  return std::find(ids.begin(), ids.end(), planned.record.id) != ids.end();
 }
 
 }  // namespace
@@ -180,9 +170,13 @@ PreparedRuns prepare_all(const Context& context,
     for (const CheckedRun& checked : selected) {
       if (interrupts.count() > 0) break;
       progress(done++, selected.size());
-      const bool is_repeated = launch.force && !is_made(context, checked, unforced, made);
+      const bool is_repeated =
+          launch.force &&
+          (made.empty() || !is_among(prepare_run(context, checked, unforced).planned, made));
       PendingRun run =
           prepare(context, checked, is_repeated ? launch : unforced, queue, interrupts);
+      if (run.planned.action == run::Action::cached && !is_among(run.planned, made))
+        std::cerr << run.label << ": already completed" << completed_hint(run.planned) << "\n";
       if (run.planned.problem) {
         report_damaged(run.label, *run.planned.problem);
         prepared.some_are_damaged = true;

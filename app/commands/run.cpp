@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
 #include <optional>
 
 #include "app/command_line.h"
@@ -90,6 +91,10 @@ std::optional<std::vector<std::string>> completed_ids(const Context& context,
   return ids;
 }
 
+bool is_among(const std::string& id, const std::vector<std::string>& ids) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
 /// Whether these are runs that this command has made already, and none come behind them.
 bool asks_for_no_more(const Context& context,
                       const SelectedRuns& selected,
@@ -98,10 +103,9 @@ bool asks_for_no_more(const Context& context,
   RunOptions unforced = options;
   unforced.launch.force = false;
   const auto completed = completed_ids(context, selected, unforced);
-  const auto is_known = [&](const std::string& id) {
-    return std::find(ended.begin(), ended.end(), id) != ended.end();
-  };
-  return completed && std::all_of(completed->begin(), completed->end(), is_known);
+  return completed && std::all_of(completed->begin(), completed->end(), [&](const auto& id) {
+           return is_among(id, ended);
+         });
 }
 
 /// Prints the results that a runs folder which cannot be written has already. False where runs are
@@ -121,7 +125,7 @@ void require_progress(const std::vector<PendingRun>& runs,
                       const std::vector<std::string>& ended,
                       const std::string& table) {
   for (const PendingRun& run : runs) {
-    if (std::find(ended.begin(), ended.end(), run.planned.record.id) == ended.end()) return;
+    if (!is_among(run.planned.record.id, ended)) return;
   }
   throw Error("table '" + table + "' does not count the runs that it asked for",
               quoted_command("forge compare --table " + shell_quoted(table)) + " says why");
@@ -256,7 +260,10 @@ int run_configs(const Context& context, RunOptions options) {
     ExecutedRuns executed = prepare_and_execute(context, selected, options, ended);
     if (!selected.later.empty() && executed.interrupted && executed.exit_code == 0)
       executed.exit_code = run::supervised_stopped;
-    ended.insert(ended.end(), executed.ended.begin(), executed.ended.end());
+    std::copy_if(executed.ended.begin(),
+                 executed.ended.end(),
+                 std::back_inserter(ended),
+                 [&](const std::string& id) { return !is_among(id, ended); });
     some_diverged = some_diverged || executed.diverged;
     const bool is_done = executed.exit_code == 0 || executed.diverged;
     const bool goes_on = is_done && !executed.detached && !executed.interrupted;

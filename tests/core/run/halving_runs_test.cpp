@@ -103,9 +103,6 @@ TEST_CASE("a run of another command counts as far as it came", "[run][halving]")
       contestant_of(attempt_line(0) + evaluation_line(10, 8) + evaluation_line(30, 7));
   REQUIRE(stopped.aim == 1);
   REQUIRE(stopped.has_arrived());
-  // Sent to a step of another search: to the next rung here.
-  REQUIRE(contestant_of(attempt_line(20) + evaluation_line(10, 8)).aim == 1);
-  REQUIRE(contestant_of(attempt_line(200) + evaluation_line(10, 8)).aim == 2);
 }
 
 TEST_CASE("a search may compare the loss on the validation rows", "[run][halving]") {
