@@ -385,6 +385,8 @@ std::vector<SelectedConfig> select_configs(const Context& context, const RunSele
       selected.push_back({{project, config}, {}});
   }
   for (const std::string& name : selection.configs) {
+    if (name.empty())
+      throw Error("the name of a config is empty", "is a variable of the shell empty?");
     if (!project::is_pattern(name)) {
       selected.push_back({context.find_config(name), {}});
       continue;

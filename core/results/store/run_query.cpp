@@ -1,7 +1,5 @@
 #include "core/results/store/result_store.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,6 +13,7 @@
 #include "core/config/keys.h"
 #include "core/config/own_blocks.h"
 #include "core/config/tree.h"
+#include "core/results/store/run_condition.h"
 #include "core/run/identity.h"
 
 namespace forge::store {
@@ -25,11 +24,17 @@ using Json = nlohmann::json;
 /// Columns as JSON: all, or `only` one.
 struct ToJson {
   std::string only = {};
+  bool with_zeros = false;  ///< in place of values that are not there
   Json json = Json::object();
 
   template <class T>
   void column(const char* name, const T& value) {
     if (only.empty() || only == name) json[name] = as_json(name, value);
+  }
+  template <class T>
+  void column(const char* name, const std::optional<T>& value) {
+    if (only.empty() || only == name)
+      json[name] = with_zeros && !value ? Json(T()) : as_json(name, value);
   }
 
  private:
@@ -79,101 +84,27 @@ Json column_of(const RunSummary& run, const std::string& name) {
   return std::move(visitor.json.at(name));
 }
 
-struct ColumnCondition {
-  std::string column, sign, value;
-};
-
-ColumnCondition parse_condition(const std::string& text) {
-  const size_t at = text.find_first_of("=<>!");
-  if (at == std::string::npos || at == 0) {
-    throw Error("'" + text + "' is no condition",
-                "a condition compares a column: seed=42, eval_loss<0.52, status!=failed",
-                ExitCode::usage);
+/// A value of the type that a column, or a key of the config, has in every run; null where it may
+/// have one of several types.
+Json sample_of(const std::string& name) {
+  if (is_column(name)) {
+    ToJson visitor{name, true};
+    const RunSummary none;
+    columns(visitor, none);
+    return std::move(visitor.json.at(name));
   }
-  const size_t end = at + 1 < text.size() && text[at + 1] == '=' ? at + 2 : at + 1;
-  ColumnCondition condition{text.substr(0, at), text.substr(at, end - at), text.substr(end)};
-  if (condition.sign == "!")
-    throw Error("'" + text + "' is no condition", "'not equal' is !=", ExitCode::usage);
-  if (condition.column == "tag") condition.column = "tags";
-  return condition;
-}
-
-/// A number in any usual spelling, also ".5" and "1e-3"; null for what is none, such as "nan",
-/// which would be neither less nor more than any value.
-Json number_of(const std::string& text) {
-  const Json exact = try_parse_json(text);
-  if (exact.is_number()) return exact;  // whole numbers keep all their digits
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  return text.empty() || *end != '\0' || std::isnan(number) ? Json() : Json(number);
-}
-
-bool begins_with_year(const std::string& text) {
-  constexpr size_t digits = 4;
-  return text.size() >= digits && std::all_of(text.begin(), text.begin() + digits, [](char c) {
-           return c >= '0' && c <= '9';
-         });
-}
-
-/// Throws Error for a value that the column cannot have. Compared as text it would choose runs by
-/// chance, and `forge runs rm` removes those.
-void require_value(const ColumnCondition& condition, const Json& column) {
-  const std::string& name = condition.column;
-  const std::string& value = condition.value;
-  const auto refuse = [&](const std::string& wanted, const std::string& hint = "") {
-    throw Error("'" + name + "' is " + wanted + ", not '" + value + "'", hint, ExitCode::usage);
-  };
-  if (column.is_boolean() && value != "true" && value != "false") refuse("true or false");
-  if (column.is_number() && number_of(value).is_null()) refuse("a number");
-  if (column.is_number()) config::require_plain_number(value);
-  if (!column.is_string()) return;
-  if ((name == "created" || name == "updated") && !begins_with_year(value))
-    refuse("a time such as 2026-11-23T13:05:00Z");
-  const std::vector<std::string>& states = run::names_of(run::RunState());
-  if (name == "status" && std::find(states.begin(), states.end(), value) == states.end())
-    refuse("one of " + join(states, ", "), did_you_mean(value, states));
-}
-
-/// Negative, 0 or positive; none for a column without a value.
-std::optional<int> compare(const Json& column, const std::string& value) {
-  if (column.is_null() || (column.is_number() && std::isnan(column.get<double>())))
-    return std::nullopt;
-  if (column.is_boolean()) return column.dump().compare(value);
-  if (column.is_string()) return column.get_ref<const std::string&>().compare(value);
-  const Json other = number_of(value);
-  return column < other ? -1 : other < column ? 1 : 0;
-}
-
-/// Of several values any may be equal.
-bool holds_of(const Json& values, const ColumnCondition& condition) {
-  const bool has = std::find(values.begin(), values.end(), condition.value) != values.end();
-  if (condition.sign == "=" || condition.sign == "==") return has;
-  if (condition.sign == "!=") return !has;
-  throw Error("'" + condition.column + "' can only be compared by = and !=", ExitCode::usage);
-}
-
-bool holds(const ColumnCondition& condition, const Json& column) {
-  if (column.is_array()) return holds_of(column, condition);
-  require_value(condition, column);
-  const std::optional<int> order = compare(column, condition.value);
-  if (!order) return false;
-  const std::string& sign = condition.sign;
-  if (sign == "=" || sign == "==") return *order == 0;
-  if (sign == "!=") return *order != 0;
-  if (sign == "<") return *order < 0;
-  if (sign == "<=") return *order <= 0;
-  if (sign == ">") return *order > 0;
-  return *order >= 0;
-}
-
-bool matches(const std::string& pattern, const std::string& name) {
-  return starts_with(name, pattern) || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  const config::Key* const key = config::find_key(name);
+  if (!key) return nullptr;
+  if (key->type == "true or false") return false;
+  if (key->type == "list") return Json::array();
+  const bool is_number = starts_with(key->type, "number") || starts_with(key->type, "integer");
+  return is_number && key->type != "integer or auto" ? Json(0) : Json(nullptr);
 }
 
 /// Whether all conditions hold; `value_of` gives the value of a column.
 template <class ValueOf>
-bool all_hold(const std::vector<ColumnCondition>& conditions, const ValueOf& value_of) {
-  return std::all_of(conditions.begin(), conditions.end(), [&](const ColumnCondition& condition) {
+bool all_hold(const std::vector<RunCondition>& conditions, const ValueOf& value_of) {
+  return std::all_of(conditions.begin(), conditions.end(), [&](const RunCondition& condition) {
     return holds(condition, value_of(condition.column));
   });
 }
@@ -210,15 +141,16 @@ std::vector<Run> select_runs(std::vector<Run> runs,
                              const RunQuery& query,
                              void (*require)(const std::string&),
                              const ValueOf& value_of) {
-  std::vector<ColumnCondition> conditions;
+  std::vector<RunCondition> conditions;
   for (const std::string& text : query.conditions) {
     conditions.push_back(parse_condition(text));
     require(conditions.back().column);
+    require_value(conditions.back(), sample_of(conditions.back().column));
   }
   for (const std::string& wanted : query.order) require(without_sign(wanted));
   const auto is_unwanted = [&](const Run& run) {
     const auto is_named = [&](const std::string& pattern) {
-      return matches(pattern, summary_of(run).id) || matches(pattern, summary_of(run).config);
+      return names_run(pattern, summary_of(run).id) || names_run(pattern, summary_of(run).config);
     };
     const bool named = query.patterns.empty() ||
                        std::any_of(query.patterns.begin(), query.patterns.end(), is_named);

@@ -74,6 +74,85 @@ TEST_CASE("a value that a column cannot have is refused", "[store][query]") {
   CHECK(error("created<yesterday").find("a time such as") != std::string::npos);
 }
 
+TEST_CASE("times are compared as far as they are written, and what is no time is refused",
+          "[store][query][hostile]") {
+  std::vector<RunSummary> runs = some_runs();
+  runs[0].begun = "2026-09-30T23:59:59.500Z";
+  runs[1].begun = "2026-11-28T20:16:06.123Z";
+  runs[2].begun = "2026-11-28T23:30:00.000Z";  // the last one has not begun
+  const auto with = [&](const std::string& condition) {
+    Texts ids;
+    for (const RunSummary& run : select(runs, {{}, {condition}, {}, 0}))
+      ids.push_back(run.id.substr(run.id.size() - 2));
+    return ids;
+  };
+  CHECK(with("begun<2026-11-01") == Texts{"a1"});
+  CHECK(with("begun>2026-11-28 23:00") == Texts{"c3"});
+  CHECK(with("begun>2026-11-28T23:00:00Z") == Texts{"c3"});
+  CHECK(with("begun=2026-11-28") == Texts{"b2", "c3"});
+  CHECK(with("begun!=2026-11-28") == Texts{"a1"});
+  CHECK(with("begun=2026-09-30T23:59:59.500Z") == Texts{"a1"});
+  CHECK(with("begun<2027").size() == 3);
+  for (const char* value : {"2026/11/01",
+                            "20261101",
+                            "2026-9-1",
+                            "2026-1",
+                            "2026-13-01",
+                            "2026-11-32",
+                            "2026-11-28T21:00+03:00",
+                            "2026-11-28T25:00",
+                            "2026-11-28 23:30:00.",
+                            "yesterday",
+                            ""})
+    CHECK(error_of([&] { with("begun<" + std::string(value)); }).find("a time in UTC such as") !=
+          std::string::npos);
+}
+
+TEST_CASE("ids, configs and hashes are named in conditions as commands and tables name them",
+          "[store][query]") {
+  std::vector<RunSummary> runs = some_runs();
+  for (RunSummary& run : runs) run.data_fingerprint = "8ce9af92ba96" + run.id;
+  const auto count = [&](const std::string& condition) {
+    return select(runs, {{}, {condition}, {}, 0}).size();
+  };
+  CHECK(count("id=train_llama-a") == 1);
+  CHECK(count("id!=train_llama-a") == 3);
+  CHECK(count("id!=*nope*") == 3);
+  CHECK(count("config!=train_*") == 1);
+  CHECK(count("config=train") == 0);  // a whole name, or a pattern
+  CHECK(count("data_fingerprint=8ce9af92ba96") == 4);
+  CHECK(count("data_fingerprint!=8ce9af92ba96") == 0);
+  CHECK(error_of([&] { count("status<stopped"); }).find("only be compared by = and !=") !=
+        std::string::npos);
+  CHECK(count("eval_loss=null") == 1);
+  CHECK(count("eval_loss!=null") == 3);
+}
+
+TEST_CASE("a list is compared as a whole, however it is written", "[store][query]") {
+  std::vector<ConfiguredRun> runs;
+  for (const double beta : {0.95, 0.99}) {
+    config::Experiment experiment = tests::MadeRun().experiment;
+    experiment.optimizer.betas = {0.9, beta};
+    RunSummary summary;
+    summary.id = "run" + std::to_string(runs.size());
+    runs.push_back({summary, config::to_json(experiment), {}});
+  }
+  const auto with = [&](const std::string& condition) {
+    Texts ids;
+    for (const ConfiguredRun& run : select(runs, Texts{condition})) ids.push_back(run.summary.id);
+    return ids;
+  };
+  for (const char* list : {"[0.9,0.95]", "[0.9, 0.95]", "0.9, 0.95", "[.9,0.950]"}) {
+    CHECK(with("optimizer.betas=" + std::string(list)) == Texts{"run0"});
+    CHECK(with("optimizer.betas!=" + std::string(list)) == Texts{"run1"});
+  }
+  CHECK(with("optimizer.betas=[0.9]").empty());
+  for (const char* condition : {"optimizer.betas!=0.95", "optimizer.betas="})
+    CHECK(error_of([&] { with(condition); }).find("is a list such as [1,2]") != std::string::npos);
+  CHECK(error_of([&] { with("optimizer.betas<[1,2]"); }).find("only be compared by = and !=") !=
+        std::string::npos);
+}
+
 TEST_CASE("a loss that is no number meets no condition on it", "[store][query]") {
   std::vector<RunSummary> runs = some_runs();
   for (RunSummary& run : runs) run.metrics["eval_loss"] = std::nan("");
