@@ -71,7 +71,7 @@ TEST_CASE("a value that a column cannot have is refused", "[store][query]") {
   CHECK(error("seed=010").find("'010' is 8 in YAML") != std::string::npos);
   CHECK(error("seed=1:30") == "error: 'seed' is a number, not '1:30'");
   CHECK(error("status!=complete").find("'completed'") != std::string::npos);
-  CHECK(error("created<yesterday").find("a time such as") != std::string::npos);
+  CHECK(error("created<yesterday").find("a time in UTC such as") != std::string::npos);
 }
 
 TEST_CASE("times are compared as far as they are written, and what is no time is refused",
