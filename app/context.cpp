@@ -5,6 +5,7 @@
 #include "app/terminal.h"
 #include "backends/backends.h"
 #include "core/base/clock.h"
+#include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -106,6 +107,42 @@ project::NamedConfig Context::find_config(const std::string& name) const {
   }
   const project::Project own = project();
   return {own, project::config_of(own, wanted)};
+}
+
+run::RunFolder Context::find_run(const std::string& name) const {
+  run::RunFolder run = run::find_run_by_name_or_path(runs_dir(), name);
+  require_run_of_config(name, run);
+  return run;
+}
+
+run::RunModel Context::open_model(const std::string& run_or_folder,
+                                  std::optional<int64_t> step) const {
+  run::RunModel model = run::open_model(runs_dir(), run_or_folder, step);
+  require_checkpoint_of_config(run_or_folder, model.checkpoint);
+  return model;
+}
+
+void Context::require_checkpoint_of_config(const std::string& name,
+                                           const std::filesystem::path& checkpoint) const {
+  const run::RunFolder run(run::run_of_checkpoint(checkpoint));
+  if (!run.path().empty() && path_exists(run.record_file())) require_run_of_config(name, run);
+}
+
+void Context::require_run_of_config(const std::string& name, const run::RunFolder& run) const {
+  if (run.id() == name || name.find('/') != std::string::npos) return;
+  const std::string config = run.record().config;
+  bool is_config = false;
+  try {
+    is_config = config != name && project().find(name) != nullptr;
+  } catch (const Error&) {
+    // Outside of a project a name is the beginning of an id.
+  }
+  if (!is_config) return;
+  throw Error("config '" + tables::printable(name) + "' has no run here, and '" +
+                  tables::printable(run.id()) + "' is one of config '" + tables::printable(config) +
+                  "'",
+              "'forge run " + shell_quoted(name) + "' makes one; the whole id names the other one",
+              ExitCode::failed);
 }
 
 jinja::Variables Context::parse_arguments(const project::NamedConfig& config,
@@ -270,7 +307,9 @@ std::string Context::program_hash(const config::Experiment& experiment) const {
 run::InitialWeights Context::initial_weights(const config::Experiment& experiment) const {
   const std::lock_guard lock(mutex_);
   if (!initial_models_) initial_models_.emplace(runs_dir());
-  return initial_models_->find(experiment);
+  run::InitialWeights weights = initial_models_->find(experiment);
+  require_checkpoint_of_config(experiment.train.initial_weights, weights.folder);
+  return weights;
 }
 
 const std::string& Context::revision() const {

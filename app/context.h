@@ -68,6 +68,12 @@ class Context {
   /// A config by name, of the project of -p where that is given, else of the whole workspace; ""
   /// is that of -t, else the project's default config.
   project::NamedConfig find_config(const std::string& name) const;
+  /// run::find_run_by_name_or_path in the runs folder. Throws Error where the name is that of a
+  /// config of the project, and the only run whose id begins so is another config's.
+  run::RunFolder find_run(const std::string& name) const;
+  /// run::open_model in the runs folder, with the same Error.
+  run::RunModel open_model(const std::string& run_or_folder,
+                           std::optional<int64_t> step = {}) const;
   /// The same with the arguments that the command line gives to its templates.
   ChosenConfig config(const std::string& name) const;
 
@@ -148,6 +154,11 @@ class Context {
   worker::Launcher& launcher() const { return launcher_; }
 
  private:
+  /// Throws that Error for a run that was found by the name.
+  void require_run_of_config(const std::string& name, const run::RunFolder& run) const;
+  /// The same for a checkpoint, which may be none of a run.
+  void require_checkpoint_of_config(const std::string& name,
+                                    const std::filesystem::path& checkpoint) const;
   /// The template arguments of the command line, parsed as `document` declares them.
   jinja::Variables parse_arguments(const project::NamedConfig& config,
                                    const yaml::NodePtr& document) const;

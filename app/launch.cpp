@@ -229,8 +229,7 @@ run::PlannedRun plan(const Context& context,
       run.saved ? run::plan_as_saved(inputs, *run.saved, context.runs_dir())
                 : run::plan_run(inputs, context.runs_dir(), options.force, options.taken);
   if (options.continue_run.empty()) return planned;
-  const run::RunFolder other =
-      run::find_run_by_name_or_path(context.runs_dir(), options.continue_run);
+  const run::RunFolder other = context.find_run(options.continue_run);
   if (!run::begins_from(planned, other)) return planned;
   inputs.continue_from = run::find_continue_checkpoint(
       other, planned.record.identity, inputs.experiment, inputs.train_tokens, context.runs_dir());

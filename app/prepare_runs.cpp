@@ -25,6 +25,14 @@
 namespace forge::app {
 namespace {
 
+/// ", from the weights of RUN", "" where they are drawn.
+std::string weights_text(const run::InitialWeights& weights) {
+  if (weights.folder.empty()) return "";
+  const std::filesystem::path run = run::run_of_checkpoint(weights.folder);
+  return ", from the weights of " +
+         (run.empty() ? shown_path(weights.folder) : tables::printable(run.filename().string()));
+}
+
 std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
   const config::TrainConfig& train = run.resolved.experiment.train;
   const worker::Environment& environment = run.backend.environment;
@@ -34,7 +42,8 @@ std::string start_text(const CheckedRun& run, const run::PlannedRun& planned) {
          with_thousands(train.max_steps) + " steps of " + std::to_string(train.batch_size) + " × " +
          std::to_string(train.seq_len) + " tokens on " +
          run::device_text(environment.device_type, environment.device_name, environment.threads) +
-         (processes > 1 ? ", " + std::to_string(processes) + " processes" : "");
+         (processes > 1 ? ", " + std::to_string(processes) + " processes" : "") +
+         (planned.action == run::Action::resume ? "" : weights_text(run.initial_weights));
 }
 
 /// Refuses a run whose checkpoints have no room, before anything begins.

@@ -55,7 +55,7 @@ std::vector<run::RunFolder> named_runs(const Context& context,
   };
   for (const std::string& name : names) {
     if (!project::is_pattern(name)) {
-      add(run::find_run_by_name_or_path(context.runs_dir(), name));
+      add(context.find_run(name));
       continue;
     }
     const std::vector<run::RunFolder> matching = matching_runs(context, {name}, {});

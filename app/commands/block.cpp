@@ -63,7 +63,7 @@ const model::OwnBlock& chosen_block(const std::map<std::string, model::OwnBlock>
 }
 
 int show_block(const Context& context, const ShowBlockOptions& options) {
-  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.run);
+  const run::RunFolder folder = context.find_run(options.run);
   const config::Experiment experiment = folder.experiment();
   const std::string& source = chosen_block(experiment.model.blocks, options).source;
   std::string text = source;

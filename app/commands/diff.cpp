@@ -200,8 +200,8 @@ struct WhyOptions {
 
 int why(const Context& context, const WhyOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  const run::RunRecord left = run::find_run_by_name_or_path(runs_dir, options.left).record();
-  const run::RunRecord right = run::find_run_by_name_or_path(runs_dir, options.right).record();
+  const run::RunRecord left = context.find_run(options.left).record();
+  const run::RunRecord right = context.find_run(options.right).record();
   const auto found = run::identity_differences(left.identity, right.identity);
   if (options.json) {
     print_json(

@@ -32,7 +32,7 @@ struct EvalOptions {
 };
 
 run::RunModel open_model(const Context& context, const EvalOptions& options) {
-  run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
+  run::RunModel model = context.open_model(options.model, options.step);
   context.find_files(model);
   print_skipped_checkpoints(model);
   config::TrainConfig& train = model.experiment.train;
@@ -153,7 +153,7 @@ int logits(const Context& context, const LogitsOptions& options) {
                 "name a new file");
   if (!options.force)
     manage::require_replaceable(options.output, "name another file, or give --force");
-  run::RunModel model = run::open_model(context.runs_dir(), options.model);
+  run::RunModel model = context.open_model(options.model);
   context.find_files(model);
   print_skipped_checkpoints(model);
   run::LogitsQuestion question = options.question;

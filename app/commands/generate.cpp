@@ -132,7 +132,7 @@ int generate(const Context& context, const GenerateOptions& options) {
   for (const std::string& file : options.prompt_files)
     question.prompts.push_back(read_prompt(file));
   run::check_generation(question);
-  run::RunModel model = run::open_model(context.runs_dir(), options.model, options.step);
+  run::RunModel model = context.open_model(options.model, options.step);
   context.find_files(model);
   print_skipped_checkpoints(model);
   set_precision(options.precision, model.experiment.train);

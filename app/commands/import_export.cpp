@@ -63,8 +63,7 @@ int export_hf(const Context& context, const ExportHfOptions& options) {
   huggingface::ExportOptions export_options;
   export_options.dtype = huggingface::dtype_from_name(options.dtype);
   export_options.replace = options.force;
-  const run::RunModel model =
-      run::open_run(run::find_run_by_name_or_path(context.runs_dir(), options.run), options.step);
+  const run::RunModel model = run::open_run(context.find_run(options.run), options.step);
   print_skipped_checkpoints(model);
   huggingface::ExportSource source;
   source.model = model.experiment.model;

@@ -76,7 +76,7 @@ CountProgress show_until(const Interrupts& interrupts, LateProgress& progress) {
 }
 
 int pack(const Context& context, const PackCommand& options) {
-  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
+  const run::RunFolder folder = context.find_run(options.name);
   std::vector<std::string> notes;
   manage::PackOptions pack;
   pack.file = options.file.empty() ? fs::path(folder.id() + ".tar.zst") : fs::path(options.file);

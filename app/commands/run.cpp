@@ -235,8 +235,7 @@ int run_configs(const Context& context, RunOptions options) {
   SelectedRuns selected = next_runs(context, options);
   check_search(selected, options);
   // Also where nothing is left to continue: a misspelt name would never be noticed.
-  if (!options.launch.continue_run.empty())
-    run::find_run_by_name_or_path(context.runs_dir(), options.launch.continue_run);
+  if (!options.launch.continue_run.empty()) context.find_run(options.launch.continue_run);
   if (only_plans) {
     options.plan.json = options.json;
     options.plan.halving = selected.halving;

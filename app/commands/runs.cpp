@@ -91,7 +91,7 @@ struct RunsShowOptions {
 
 int show_run(const Context& context, const RunsShowOptions& options) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  const run::RunFolder folder = run::find_run_by_name_or_path(runs_dir, options.name);
+  const run::RunFolder folder = context.find_run(options.name);
   const store::ResultStore store = open_store(context);
   std::optional<store::RunSummary> run = store.run(folder.id());
   if (!run || !std::filesystem::equivalent(folder.path(), runs_dir / run->id)) {
@@ -175,7 +175,7 @@ bool is_over(const run::RunFolder& folder) {
 }
 
 int print_logs(const Context& context, const RunsLogsOptions& options) {
-  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
+  const run::RunFolder folder = context.find_run(options.name);
   manage::RunLog log(folder, log_source(options));
   bool any = false;
   if (options.follow && folder.state() == run::RunState::queued)

@@ -233,7 +233,7 @@ std::optional<worker::CheckpointSaved> wait_for_checkpoint(const run::RunFolder&
 }
 
 int save_checkpoint(const Context& context, const RunsSaveOptions& options) {
-  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
+  const run::RunFolder folder = context.find_run(options.name);
   require_saving(folder, options.wait_seconds);
   run::Follower follower(folder);
   follower.skip_to_end();

@@ -51,7 +51,7 @@ struct NoteOptions {
 
 /// Without a text the note is printed; an empty text removes it.
 int note(const Context& context, const NoteOptions& options) {
-  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
+  const run::RunFolder folder = context.find_run(options.name);
   const run::Annotations annotations =
       options.text.empty() ? run::read_annotations(folder)
                            : manage::edit_annotations(folder, [&](run::Annotations& changed) {
@@ -75,7 +75,7 @@ struct TagOptions {
 };
 
 int tag(const Context& context, const TagOptions& options) {
-  const run::RunFolder folder = run::find_run_by_name_or_path(context.runs_dir(), options.name);
+  const run::RunFolder folder = context.find_run(options.name);
   for (const std::string& word : options.tags) run::check_tag(word);
   const run::Annotations annotations =
       manage::edit_annotations(folder, [&](run::Annotations& changed) {

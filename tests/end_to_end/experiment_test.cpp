@@ -321,6 +321,29 @@ TEST_CASE("a table tunes its rows on seeds of their own before it makes the rows
   REQUIRE(contains(forge.call(same_seed).err, "seed 901 is a tuning seed of table 'tuned'"));
 }
 
+TEST_CASE("the name of a config without a run does not mean a run of another config") {
+  Program forge;
+  REQUIRE(forge.call(tiny({"run", "train_llama_nope"}, 2)).exit_code == 0);
+  const std::string id = forge.only_run().filename().string();
+  const std::vector<std::string> weights = {"--set", "train.initial_weights=train_llama"};
+  std::vector<std::string> begins = tiny({"run", "train_llama_nope", "--seed", "7"}, 2);
+  begins.insert(begins.end(), weights.begin(), weights.end());
+  for (const auto& command : {std::vector<std::string>{"eval", "train_llama"},
+                              std::vector<std::string>{"runs", "show", "train_llama"},
+                              std::vector<std::string>{"runs", "rm", "train_llama"},
+                              begins}) {
+    const Outcome refused = forge.call(command);
+    INFO(refused.err);
+    CHECK(refused.exit_code != 0);
+    CHECK(
+        contains(refused.err, "config 'train_llama' has no run here, and '" + id + "' is one of"));
+  }
+  // The beginning of an id that no config has is one.
+  CHECK(forge.call({"runs", "show", "train_llama_n"}).exit_code == 0);
+  begins.back() = "train.initial_weights=" + id;
+  CHECK(contains(forge.call(begins).err, ", from the weights of " + id + "\n"));
+}
+
 TEST_CASE("a table whose grid grows without tuning seeds ends with the grid") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
