@@ -22,6 +22,7 @@
 #include "core/config/experiment.h"
 #include "core/config/own_blocks.h"
 #include "core/data/rows/prepare.h"
+#include "core/lint/check.h"
 #include "core/results/metrics.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
@@ -602,6 +603,32 @@ std::vector<CheckedRun> check_configs(const Context& context,
   return runs;
 }
 
+namespace {
+
+/// Warns of blocks in the configs' own files that override nothing: '[override]' for '[overrides]'
+/// would train the baseline under the config's name. 'forge check' finds them, and more, in any
+/// number of configs.
+void warn_of_dropped_blocks(const Context& context, const std::vector<SelectedConfig>& selected) {
+  constexpr size_t most = 32;                         // checking one takes as long as resolving it
+  std::map<std::string, lint::Selection> selections;  // by file
+  for (const SelectedConfig& each : selected) {
+    if (selections.size() > most) return;
+    const project::Config& config = each.config.config;
+    selections.try_emplace(config.file.string(),
+                           lint::Selection{each.config.project, project::ConfigList({config}), {}});
+  }
+  std::vector<lint::Selection> list;
+  for (auto& [file, selection] : selections) list.push_back(std::move(selection));
+  for (const auto& [finding, configs] :
+       lint::check(list, {}, context.host_environment()).findings) {
+    const bool is_own = finding.where && selections.count(finding.where.source->name) > 0;
+    if (finding.rule != "unknown-block" || !is_own) continue;
+    print_once(describe_remark("warning: " + finding.message, finding.where, finding.hint));
+  }
+}
+
+}  // namespace
+
 SelectedRuns check_selected_configs(const Context& context,
                                     const RunSelection& selection,
                                     const LaunchOptions& options) {
@@ -617,6 +644,7 @@ SelectedRuns check_selected_configs(const Context& context,
     throw Error("a table needs complete runs, and halving stops most of them",
                 "run the sweep of the table's configs without --table");
   const std::vector<SelectedConfig> selected = select_configs(context, wanted);
+  warn_of_dropped_blocks(context, selected);
   if (!wanted.table.empty()) return runs_of_table(context, wanted, sweeps.values, options);
   SelectedRuns runs{check_configs(context, selected, wanted, sweeps.values, options), ""};
   if (sweeps.halving) runs.halving = settled_rule(*sweeps.halving, runs.runs);
