@@ -481,7 +481,13 @@ struct TablePlan {
 /// By config.
 std::map<std::string, TablePlan> table_plans(const project::Project& project) {
   std::map<std::string, TablePlan> plans;
-  for (const tables::TableSpec& table : readable_tables(project)) {
+  const auto warn = [](const Error& problem) {
+    print_once(
+        describe_remark("warning: the runs are planned without this table: " + problem.message(),
+                        problem.where(),
+                        problem.hint()));
+  };
+  for (const tables::TableSpec& table : readable_tables(project, warn)) {
     for (const tables::RowSpec& row : table.rows) {
       TablePlan& plan = plans[row.config];
       plan.tables[table.name] = tables::recorded_design(table);
@@ -618,10 +624,17 @@ void warn_of_dropped_blocks(const Context& context, const std::vector<SelectedCo
                            lint::Selection{each.config.project, project::ConfigList({config}), {}});
   }
   std::vector<lint::Selection> list;
-  for (auto& [file, selection] : selections) list.push_back(std::move(selection));
+  std::vector<std::filesystem::path> files;
+  for (auto& [file, selection] : selections) {
+    files.emplace_back(file);
+    list.push_back(std::move(selection));
+  }
   for (const auto& [finding, configs] :
        lint::check(list, {}, context.host_environment()).findings) {
-    const bool is_own = finding.where && selections.count(finding.where.source->name) > 0;
+    const SourceSpan where = finding.where;
+    const bool is_own = where && std::any_of(files.begin(), files.end(), [&](const auto& file) {
+                          return is_same_path(file, where.source->name);
+                        });
     if (finding.rule != "unknown-block" || !is_own) continue;
     print_once(describe_remark("warning: " + finding.message, finding.where, finding.hint));
   }

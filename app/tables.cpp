@@ -322,12 +322,14 @@ tables::TableSpec read_table(const project::Project& project, const std::string&
                             texts_of(project.configs, &project::Config::name));
 }
 
-std::vector<tables::TableSpec> readable_tables(const project::Project& project) {
+std::vector<tables::TableSpec> readable_tables(
+    const project::Project& project, const std::function<void(const Error&)>& on_problem) {
   std::vector<tables::TableSpec> readable;
   for (const std::string& name : table_names(project)) {
     try {
       readable.push_back(read_table(project, name));
-    } catch (const Error&) {
+    } catch (const Error& problem) {
+      if (on_problem) on_problem(problem);
     }
   }
   return readable;

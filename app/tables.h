@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "app/command_line.h"
+#include "core/base/error.h"
 #include "core/results/tables/ablation.h"
 #include "core/results/tables/sheet.h"
 
@@ -44,7 +46,8 @@ tables::TableSpec read_table(const project::Project& project, const std::string&
 
 /// All tables of the project that can be read: what is wrong with one keeps nobody from training,
 /// or from another table.
-std::vector<tables::TableSpec> readable_tables(const project::Project& project);
+std::vector<tables::TableSpec> readable_tables(
+    const project::Project& project, const std::function<void(const Error&)>& on_problem = {});
 
 /// The tables of those names, filled from the runs of the project; new run folders are read first.
 /// Throws Error with near misses for an unknown name.

@@ -344,6 +344,22 @@ TEST_CASE("the name of a config without a run does not mean a run of another con
   CHECK(contains(forge.call(begins).err, ", from the weights of " + id + "\n"));
 }
 
+TEST_CASE("what a config and a table lose to a misspelt word is said where runs are planned") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  const fs::path project = forge.working_directory / "projects/canon";
+  std::ofstream(project / "templates/configs/typo.yaml")
+      << "-- extends 'project.yaml'\n[override]\noptimizer.lr: 0.1\n";
+  std::ofstream(project / "tables/broken.yaml") << "titel: Broken\nbaseline: train_llama\n";
+  const Outcome planned =
+      forge.call({"run", "-p", "canon", "typo", "train_llama", "--dry-run", "--json"});
+  INFO(planned.err);
+  REQUIRE(planned.exit_code == 0);
+  CHECK(contains(planned.err, "typo.yaml:2:1: warning: the block 'override' overrides nothing"));
+  CHECK(contains(planned.err, "warning: the runs are planned without this table: "));
+  CHECK(contains(planned.err, "broken.yaml"));
+}
+
 TEST_CASE("a table whose grid grows without tuning seeds ends with the grid") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());

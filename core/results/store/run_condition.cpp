@@ -135,7 +135,8 @@ void require_value(const RunCondition& condition, const Json& column) {
   const auto refuse = [&](const std::string& wanted, const std::string& hint = "") {
     throw Error("'" + name + "' is " + wanted + ", not '" + value + "'", hint, ExitCode::usage);
   };
-  if ((column.is_array() || name == "status") && !is_equality(condition))
+  const bool has_order = !column.is_array() && (!column.is_string() || is_time(name));
+  if (!has_order && !is_equality(condition))
     throw Error("'" + name + "' can only be compared by = and !=", ExitCode::usage);
   if (value == "null" && is_equality(condition) && !column.is_string()) return;
   if (column.is_array() && name != "tags" && !list_of(value)) refuse("a list such as [1,2]");

@@ -20,7 +20,7 @@ RunCondition parse_condition(const std::string& text);
 void require_value(const RunCondition& condition, const nlohmann::json& column);
 
 /// Whether it holds of that value of the column:
-/// - numbers are compared as such, text by its bytes;
+/// - numbers are compared as such, text is equal or not;
 /// - times (created, updated, begun) as far as they are written: "=2026-11" is that month;
 /// - of tags any may be equal; any other list is compared as a whole: "[0.9,0.95]";
 /// - an id by its beginning or a pattern, a config by a pattern, as commands take them;

@@ -122,8 +122,9 @@ TEST_CASE("ids, configs and hashes are named in conditions as commands and table
   CHECK(count("config=train") == 0);  // a whole name, or a pattern
   CHECK(count("data_fingerprint=8ce9af92ba96") == 4);
   CHECK(count("data_fingerprint!=8ce9af92ba96") == 0);
-  CHECK(error_of([&] { count("status<stopped"); }).find("only be compared by = and !=") !=
-        std::string::npos);
+  for (const char* condition : {"status<stopped", "imported<2", "profile>=quick"})
+    CHECK(error_of([&] { count(condition); }).find("only be compared by = and !=") !=
+          std::string::npos);
   CHECK(count("eval_loss=null") == 1);
   CHECK(count("eval_loss!=null") == 3);
 }
