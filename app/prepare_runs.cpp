@@ -11,6 +11,7 @@
 #include "core/base/display_text.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/json.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
@@ -106,17 +107,45 @@ void tell_beginning(const CheckedRun& checked, const PreparedRun& prepared) {
             << ", as it was asked to before; --force makes another run, from the start\n";
 }
 
+/// A text that grows while its rows are tuned would give each round runs of its own.
+void require_same_text(const PreparedRun& prepared, CommandSoFar& command) {
+  const nlohmann::json& config = prepared.inputs.experiment;
+  nlohmann::json said;
+  for (const char* key : {"data",
+                          "tokenizer",
+                          "model.vocab_size",
+                          "train.seq_len",
+                          "train.document_mask",
+                          "train.eval_rows",
+                          "train.validation_rows",
+                          "train.max_steps",
+                          "train.batch_size"}) {
+    const nlohmann::json* const value = find_value(config, key);
+    said.push_back(value ? *value : nlohmann::json());
+  }
+  const std::string& now = prepared.inputs.data_fingerprint;
+  const auto [before, is_new] = command.texts.try_emplace(json_text(said), now);
+  if (before->second == now) return;
+  throw Error("the text that config '" + tables::printable(prepared.inputs.config) +
+                  "' is trained on has changed since this command began: it was " +
+                  before->second.substr(0, 12) + " and is " + now.substr(0, 12),
+              "the same command makes all of its runs anew with the text as it is now",
+              ExitCode::failed);
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context,
                    const CheckedRun& checked,
                    const LaunchOptions& launch,
                    const QueueOptions& queue,
+                   CommandSoFar& command,
                    const Interrupts& interrupts) {
   PreparedRun prepared = prepare_run(context, checked, launch);
   // An attempt that ends is not followed: the command continues the run.
   if (prepared.planned.action == run::Action::running &&
       wait_until_stopped(prepared.planned.folder, &interrupts))
     prepared = prepare_run(context, checked, launch);
+  require_same_text(prepared, command);
   PendingRun run{checked.label, "", prepared.planned, {}};
   run.place = checked.place;
   // The config is this user's own, and with it the program that it names.
@@ -143,7 +172,8 @@ PendingRun prepare(const Context& context,
       warn_of_space(checked, prepared.planned);
       run.made = run::write_run_folder(prepared.planned, prepared.inputs);
       // Another command was faster and has made the run of that number.
-      if (!run.made && launch.force) return prepare(context, checked, launch, queue, interrupts);
+      if (!run.made && launch.force)
+        return prepare(context, checked, launch, queue, command, interrupts);
   }
   return run;
 }
@@ -168,9 +198,10 @@ PreparedRuns prepare_all(const Context& context,
                          const std::vector<CheckedRun>& selected,
                          const LaunchOptions& launch,
                          const QueueOptions& queue,
-                         const std::vector<std::string>& made,
+                         CommandSoFar& command,
                          const Interrupts& interrupts) {
   PreparedRuns prepared;
+  const std::vector<std::string>& made = command.ended;
   LaunchOptions unforced = launch;
   unforced.force = false;
   LateProgress progress("preparing runs");
@@ -183,7 +214,7 @@ PreparedRuns prepare_all(const Context& context,
           launch.force &&
           (made.empty() || !is_among(prepare_run(context, checked, unforced).planned, made));
       PendingRun run =
-          prepare(context, checked, is_repeated ? launch : unforced, queue, interrupts);
+          prepare(context, checked, is_repeated ? launch : unforced, queue, command, interrupts);
       if (run.planned.action == run::Action::cached && !is_among(run.planned, made))
         std::cerr << run.label << ": already completed" << completed_hint(run.planned) << "\n";
       if (run.planned.problem) {

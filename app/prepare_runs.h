@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@ queue::ResourceRequest demand_of(const CheckedRun& checked,
                                  const LaunchOptions& launch,
                                  const QueueOptions& queue);
 
+/// A command that makes runs in several rounds, as its table asks for more.
+struct CommandSoFar {
+  std::vector<std::string> ended = {};  ///< ids of the runs, each once
+  /// Fingerprints of what is trained on, by what a config says of it.
+  std::map<std::string, std::string> texts = {};
+};
+
 /// Runs that are written and can be queued.
 struct PreparedRuns {
   std::vector<PendingRun> runs;
@@ -25,12 +33,13 @@ struct PreparedRuns {
 
 /// Writes the folders of the runs, unless nothing is left to do, until the user interrupts it.
 /// Damaged runs are reported. Throws the Error of any other; what was made is withdrawn then.
-/// `made`: ids of runs that the command has made in rounds before, which --force does not repeat.
+/// `command`: what it has made in rounds before, which --force does not repeat. Throws Error, too,
+/// where a text is another one than in these.
 PreparedRuns prepare_all(const Context& context,
                          const std::vector<CheckedRun>& selected,
                          const LaunchOptions& launch,
                          const QueueOptions& queue,
-                         const std::vector<std::string>& made,
+                         CommandSoFar& command,
                          const Interrupts& interrupts);
 
 }  // namespace forge::app

@@ -162,23 +162,22 @@ ExecutedRuns execute_search(const Context& context,
   return executed;
 }
 
-/// Prepares the runs, then queues and follows them. `ended` are those of this command's rounds
-/// before.
+/// Prepares the runs, then queues and follows them.
 ExecutedRuns prepare_and_execute(const Context& context,
                                  const SelectedRuns& selected,
                                  const RunOptions& options,
-                                 const std::vector<std::string>& ended) {
+                                 CommandSoFar& command) {
   Interrupts interrupts;
   interrupts.let_second_end_program(true);
   const PreparedRuns prepared =
-      prepare_all(context, selected.runs, options.launch, options.queue, ended, interrupts);
+      prepare_all(context, selected.runs, options.launch, options.queue, command, interrupts);
   const std::vector<PendingRun>& runs = prepared.runs;
   if (interrupts.count() > 0) return withdraw_interrupted(context, runs);
   if (prepared.some_are_damaged && (runs.empty() || options.queue.fail_fast)) {
     withdraw_unqueued(context, runs);
     return {run::supervised_failed, false, {}};
   }
-  if (!ended.empty()) require_progress(runs, ended, options.selection.table);
+  if (!command.ended.empty()) require_progress(runs, command.ended, options.selection.table);
   ExecutedRuns executed =
       selected.halving ? execute_search(context, prepared, *selected.halving, options, interrupts)
                        : execute_runs(context, runs, options.queue, interrupts, options.json);
@@ -249,14 +248,15 @@ int run_configs(const Context& context, RunOptions options) {
     return static_cast<int>(ExitCode::done);
   run::make_runs_dir(context.runs_dir());
   open_store(context);  // a damaged or newer store is found before anything is prepared
-  std::vector<std::string> ended;
+  CommandSoFar command;
+  std::vector<std::string>& ended = command.ended;
   bool some_diverged = false;
   const auto finish = [&](const ExecutedRuns& last) {
     if (!last.detached) print_results(context, ended, options.json);
     return last.exit_code == 0 && some_diverged ? run::supervised_failed : last.exit_code;
   };
   for (;;) {
-    ExecutedRuns executed = prepare_and_execute(context, selected, options, ended);
+    ExecutedRuns executed = prepare_and_execute(context, selected, options, command);
     if (!selected.later.empty() && executed.interrupted && executed.exit_code == 0)
       executed.exit_code = run::supervised_stopped;
     std::copy_if(executed.ended.begin(),
