@@ -391,6 +391,7 @@ TEST_CASE("a run that another user's search leaves goes on for who asks for the 
   REQUIRE(wait_until([&] { return waiting().size() == 6; }));
   Program own;
   own.environment = forge.environment;
+  REQUIRE(own.call({"--version"}).exit_code == 0);  // the files of its output are there
   std::vector<std::string> whole = tiny({"run", "train_canon_a"}, steps);
   for (const char* setting : {"train.eval_every=20",
                               "train.log_every=20",
