@@ -349,7 +349,7 @@ TEST_CASE("what a config and a table lose to a misspelt word is said where runs 
   forge.working_directory = make_tiny_workspace(forge.folder());
   const fs::path project = forge.working_directory / "projects/canon";
   std::ofstream(project / "templates/configs/typo.yaml")
-      << "-- extends 'project.yaml'\n[override]\noptimizer.lr: 0.1\n";
+      << "-- extends 'configs/train_llama.yaml'\n[override]\noptimizer.lr: 0.1\n";
   std::ofstream(project / "tables/broken.yaml") << "titel: Broken\nbaseline: train_llama\n";
   const Outcome planned =
       forge.call({"run", "-p", "canon", "typo", "train_llama", "--dry-run", "--json"});
