@@ -1,5 +1,7 @@
 #include "app/process_options.h"
 
+#include "app/select_runs.h"
+
 #include "core/base/error.h"
 #include "core/base/text.h"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "app/launch.h"
+#include "app/select_runs.h"
 
 namespace forge::app {
 

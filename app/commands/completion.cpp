@@ -6,7 +6,7 @@
 
 #include "app/command_line.h"
 #include "app/help.h"
-#include "app/launch.h"
+#include "app/select_runs.h"
 #include "app/tables.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"

@@ -12,6 +12,7 @@
 #include "app/prepare_runs.h"
 #include "app/process_options.h"
 #include "app/runs.h"
+#include "app/select_runs.h"
 #include "app/terminal.h"
 #include "core/base/display_text.h"
 #include "core/base/error.h"
