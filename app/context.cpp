@@ -118,14 +118,10 @@ run::RunFolder Context::find_run(const std::string& name) const {
 run::RunModel Context::open_model(const std::string& run_or_folder,
                                   std::optional<int64_t> step) const {
   run::RunModel model = run::open_model(runs_dir(), run_or_folder, step);
-  require_checkpoint_of_config(run_or_folder, model.checkpoint);
+  const run::RunFolder run(run::run_of_checkpoint(model.checkpoint));
+  const bool is_of_run = !run.path().empty() && path_exists(run.record_file());
+  if (is_of_run) require_run_of_config(run_or_folder, run);
   return model;
-}
-
-void Context::require_checkpoint_of_config(const std::string& name,
-                                           const std::filesystem::path& checkpoint) const {
-  const run::RunFolder run(run::run_of_checkpoint(checkpoint));
-  if (!run.path().empty() && path_exists(run.record_file())) require_run_of_config(name, run);
 }
 
 void Context::require_run_of_config(const std::string& name, const run::RunFolder& run) const {
@@ -306,10 +302,9 @@ std::string Context::program_hash(const config::Experiment& experiment) const {
 
 run::InitialWeights Context::initial_weights(const config::Experiment& experiment) const {
   const std::lock_guard lock(mutex_);
-  if (!initial_models_) initial_models_.emplace(runs_dir());
-  run::InitialWeights weights = initial_models_->find(experiment);
-  require_checkpoint_of_config(experiment.train.initial_weights, weights.folder);
-  return weights;
+  if (!initial_models_)
+    initial_models_.emplace([this](const std::string& name) { return open_model(name); });
+  return initial_models_->find(experiment);
 }
 
 const std::string& Context::revision() const {

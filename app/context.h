@@ -156,9 +156,6 @@ class Context {
  private:
   /// Throws that Error for a run that was found by the name.
   void require_run_of_config(const std::string& name, const run::RunFolder& run) const;
-  /// The same for a checkpoint, which may be none of a run.
-  void require_checkpoint_of_config(const std::string& name,
-                                    const std::filesystem::path& checkpoint) const;
   /// The template arguments of the command line, parsed as `document` declares them.
   jinja::Variables parse_arguments(const project::NamedConfig& config,
                                    const yaml::NodePtr& document) const;

@@ -93,7 +93,7 @@ void tell_changed_settings(const PreparedRun& prepared) {
                                  : " is queued by another user, as they asked for it: ";
   std::cerr << "note: " << tables::printable(planned.record.id) << how
             << tables::printable(join(texts, "; "))
-            << (runs ? "; a stopped run takes what is asked for when it goes on" : "") << "\n";
+            << (runs ? "; to change this, stop the run and give the command again" : "") << "\n";
 }
 
 /// A run that never began goes on from the run that another command named.
@@ -178,11 +178,11 @@ PendingRun prepare(const Context& context,
   return run;
 }
 
-bool is_among(const run::PlannedRun& planned, const std::vector<std::string>& ids) {
-  return std::find(ids.begin(), ids.end(), planned.record.id) != ids.end();
-}
-
 }  // namespace
+
+bool CommandSoFar::has_made(const std::string& run) const {
+  return std::find(ended.begin(), ended.end(), run) != ended.end();
+}
 
 queue::ResourceRequest demand_of(const CheckedRun& checked,
                                  const LaunchOptions& launch,
@@ -201,7 +201,6 @@ PreparedRuns prepare_all(const Context& context,
                          CommandSoFar& command,
                          const Interrupts& interrupts) {
   PreparedRuns prepared;
-  const std::vector<std::string>& made = command.ended;
   LaunchOptions unforced = launch;
   unforced.force = false;
   LateProgress progress("preparing runs");
@@ -210,12 +209,14 @@ PreparedRuns prepare_all(const Context& context,
     for (const CheckedRun& checked : selected) {
       if (interrupts.count() > 0) break;
       progress(done++, selected.size());
+      // Where nothing is made yet, nothing has to be looked for.
       const bool is_repeated =
           launch.force &&
-          (made.empty() || !is_among(prepare_run(context, checked, unforced).planned, made));
+          (command.ended.empty() ||
+           !command.has_made(prepare_run(context, checked, unforced).planned.record.id));
       PendingRun run =
           prepare(context, checked, is_repeated ? launch : unforced, queue, command, interrupts);
-      if (run.planned.action == run::Action::cached && !is_among(run.planned, made))
+      if (run.planned.action == run::Action::cached && !command.has_made(run.planned.record.id))
         std::cerr << run.label << ": already completed" << completed_hint(run.planned) << "\n";
       if (run.planned.problem) {
         report_damaged(run.label, *run.planned.problem);

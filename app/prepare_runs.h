@@ -22,6 +22,8 @@ struct CommandSoFar {
   std::vector<std::string> ended = {};  ///< ids of the runs, each once
   /// Fingerprints of what is trained on, by what a config says of it.
   std::map<std::string, std::string> texts = {};
+
+  bool has_made(const std::string& run) const;
 };
 
 /// Runs that are written and can be queued.

@@ -92,20 +92,16 @@ std::optional<std::vector<std::string>> completed_ids(const Context& context,
   return ids;
 }
 
-bool is_among(const std::string& id, const std::vector<std::string>& ids) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
 /// Whether these are runs that this command has made already, and none come behind them.
 bool asks_for_no_more(const Context& context,
                       const SelectedRuns& selected,
                       const RunOptions& options,
-                      const std::vector<std::string>& ended) {
+                      const CommandSoFar& command) {
   RunOptions unforced = options;
   unforced.launch.force = false;
   const auto completed = completed_ids(context, selected, unforced);
   return completed && std::all_of(completed->begin(), completed->end(), [&](const auto& id) {
-           return is_among(id, ended);
+           return command.has_made(id);
          });
 }
 
@@ -123,10 +119,10 @@ bool print_completed(const Context& context,
 
 /// Throws Error if these are the runs that the table has just got: it does not count them.
 void require_progress(const std::vector<PendingRun>& runs,
-                      const std::vector<std::string>& ended,
+                      const CommandSoFar& command,
                       const std::string& table) {
   for (const PendingRun& run : runs) {
-    if (!is_among(run.planned.record.id, ended)) return;
+    if (!command.has_made(run.planned.record.id)) return;
   }
   throw Error("table '" + table + "' does not count the runs that it asked for",
               quoted_command("forge compare --table " + shell_quoted(table)) + " says why");
@@ -178,7 +174,7 @@ ExecutedRuns prepare_and_execute(const Context& context,
     withdraw_unqueued(context, runs);
     return {run::supervised_failed, false, {}};
   }
-  if (!command.ended.empty()) require_progress(runs, command.ended, options.selection.table);
+  if (!command.ended.empty()) require_progress(runs, command, options.selection.table);
   ExecutedRuns executed =
       selected.halving ? execute_search(context, prepared, *selected.halving, options, interrupts)
                        : execute_runs(context, runs, options.queue, interrupts, options.json);
@@ -218,7 +214,7 @@ void take_key_options(RunOptions& options) {
 }
 
 int run_configs(const Context& context, RunOptions options) {
-  run::chosen_retry_waits();       // a mistake in it would show where a worker fails, hours later
+  run::chosen_retry_waits();  // else a mistake in it is found where a worker fails, hours later
   if (!options.plan.save.empty())  // --force says what to run, not what to replace
     manage::require_replaceable(options.plan.save, "name another file, or move this one away");
   take_key_options(options);
@@ -263,7 +259,7 @@ int run_configs(const Context& context, RunOptions options) {
     std::copy_if(executed.ended.begin(),
                  executed.ended.end(),
                  std::back_inserter(ended),
-                 [&](const std::string& id) { return !is_among(id, ended); });
+                 [&](const std::string& id) { return !command.has_made(id); });
     some_diverged = some_diverged || executed.diverged;
     const bool is_done = executed.exit_code == 0 || executed.diverged;
     const bool goes_on = is_done && !executed.detached && !executed.interrupted;
@@ -271,7 +267,7 @@ int run_configs(const Context& context, RunOptions options) {
       std::cerr << "the same command goes on when they are completed: " << selected.later << "\n";
     if (selected.later.empty() || !goes_on) return finish(executed);
     selected = next_runs(context, options);
-    if (asks_for_no_more(context, selected, options, ended)) return finish(executed);
+    if (asks_for_no_more(context, selected, options, command)) return finish(executed);
   }
 }
 

@@ -60,10 +60,6 @@ class Calls {
   size_t done_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 /// None where the machine does not say.
 cpu_set_t allowed_cores() {
   cpu_set_t set;

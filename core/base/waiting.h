@@ -29,7 +29,12 @@ void require_uninterrupted(int before);
 struct Patience {
   double first_wait = 0;
   int tries_again = 0;
+
+  constexpr double seconds() const { return first_wait * ((1 << tries_again) - 1); }  ///< in all
 };
+
+/// With a disk that is full, or a folder that is away, for a moment: 3.1 seconds.
+constexpr Patience moment = {0.1, 5};
 
 /// Calls `action`, and again where it finds a disk full, or a folder away for a moment: a disk that
 /// others write to may have room the next moment. Throws the last Error, and at once any other.

@@ -15,6 +15,7 @@
 #include "core/base/files.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
+#include "core/base/waiting.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/plausible.h"
 
@@ -368,7 +369,7 @@ EventLog::EventLog(const fs::path& events_file)
 
 void EventLog::append(Json event, int attempt) {
   const std::string line = worker::to_line(stamped(std::move(event), attempt)) + "\n";
-  call_patiently(patience, {}, [&] { file_.append(line); });
+  call_patiently(moment, {}, [&] { file_.append(line); });
   unsynced_ = true;
 }
 

@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/files.h"
-#include "core/base/waiting.h"
 #include "core/run/run_folder.h"
 #include "core/worker/messages.h"
 
@@ -188,8 +187,6 @@ std::map<int64_t, int> recorded_checkpoints(const std::filesystem::path& events_
 /// synced, which happens for many at a time.
 class EventLog {
  public:
-  /// Another run's checkpoint may fill the disk for a moment, before it is given up: 3 seconds.
-  static constexpr Patience patience = {0.1, 5};
   /// At most so long an event waits to be synced, as far as sync_if_due is called.
   static constexpr double sync_every_seconds = 0.2;
 
@@ -199,8 +196,9 @@ class EventLog {
   /// Number of the last attempt in the file, 0 where there is none.
   int last_attempt() const { return last_attempt_; }
 
-  /// Adds time and attempt to the event and appends it, with patience. Throws Error
-  /// when it cannot be written; the file then ends with the line before.
+  /// Adds time and attempt to the event and appends it; another run's checkpoint may fill the disk
+  /// for a moment, which it waits for. Throws Error when it cannot be written; the file then ends
+  /// with the line before.
   void append(nlohmann::json event, int attempt);
   void append(const AttemptStarted& event, int attempt);
   void append(const AttemptEnded& event, int attempt);

@@ -31,7 +31,7 @@ void require_same(const std::string& event, int64_t step, double before, double 
   if (are_same(before, now)) return;
   throw Error("it said '" + event + "' of step " + std::to_string(step) +
                   " twice, with the losses " + shortest(before) + " and " + shortest(now),
-              "a step is told once, or with the same numbers again");
+              "a worker reports each step once, or again with the same numbers");
 }
 
 void require_equal(const std::string& name, int64_t said, int64_t asked, const std::string& hint) {

@@ -297,17 +297,17 @@ InitialWeights weights_of(const RunModel& origin, const config::Experiment& expe
 
 }  // namespace
 
-const RunModel& InitialModels::open(const std::string& name) {
-  const auto opened = opened_.find(name);
-  if (opened != opened_.end()) return opened->second;
-  return opened_.emplace(name, open_model(runs_dir_, name)).first->second;
+const RunModel& InitialModels::opened(const std::string& name) {
+  const auto known = opened_.find(name);
+  if (known != opened_.end()) return known->second;
+  return opened_.emplace(name, open_(name)).first->second;
 }
 
 InitialWeights InitialModels::find(const config::Experiment& experiment) {
   const std::string& name = experiment.train.initial_weights;
   if (name.empty()) return {};
   try {
-    return weights_of(open(name), experiment);
+    return weights_of(opened(name), experiment);
   } catch (const Error& error) {
     throw Error("train.initial_weights '" + name + "': " + error.message(),
                 error.where(),

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/files.h"
@@ -81,17 +83,18 @@ struct InitialWeights {
 /// checkpoint, also of a run that trains on, which is held as long as this object lives.
 class InitialModels {
  public:
-  explicit InitialModels(std::filesystem::path runs_dir) : runs_dir_(std::move(runs_dir)) {}
+  /// `open`: open_model in a runs folder.
+  explicit InitialModels(std::function<RunModel(const std::string& run_or_folder)> open)
+      : open_(std::move(open)) {}
 
-  /// Finds the weights that the config names, by the path of a model folder or as
-  /// find_run_by_name_or_path finds a run, and checks that they are those of `experiment.model`.
-  /// Throws Error naming the key.
+  /// Finds the weights that the config names, as `open` finds its model, and checks that they are
+  /// those of `experiment.model`. Throws Error naming the key.
   InitialWeights find(const config::Experiment& experiment);
 
  private:
-  const RunModel& open(const std::string& name);
+  const RunModel& opened(const std::string& name);
 
-  std::filesystem::path runs_dir_;
+  std::function<RunModel(const std::string&)> open_;
   std::map<std::string, RunModel> opened_;
 };
 

@@ -392,7 +392,7 @@ RunStatus ask_patiently(const std::function<RunStatus()>& ask) {
     if (status.unreadable != 0) throw Error(status.reason).with_cause(status.unreadable);
   };
   try {
-    call_patiently({0.1, 5}, {}, ask_once);
+    call_patiently(moment, {}, ask_once);
   } catch (const Error&) {
     // The status says so.
   }

@@ -263,7 +263,6 @@ void make_checkpoints(const fs::path& checkpoints) {
 
 /// While training goes on: another run's checkpoint that has filled the disk goes.
 constexpr Patience patience = {1, 4}, no_patience = {};
-constexpr double patience_seconds = 15;  ///< of which that is
 
 constexpr const char* shared_prefix = "shared-";
 
@@ -518,7 +517,7 @@ WrittenCheckpoint write(const fs::path& checkpoints,
   const auto goes_on = [&] {
     const double now = steady_seconds();
     if (!full_since) full_since = now;
-    room_wait = std::min(1.0, (now - *full_since) / patience_seconds);
+    room_wait = std::min(1.0, (now - *full_since) / patience.seconds());
     return !gives_up();
   };
   const auto write_once = [&] {

@@ -157,7 +157,7 @@ struct WrittenCheckpoint {
 };
 
 /// Writes the checkpoints of a run from a thread of its own, one at a time, and removes abandoned
-/// ones. Where the disk is full it tries again for a quarter of a minute. Used by one thread. The
+/// ones. Where the disk is full it tries again for 15 seconds. Used by one thread. The
 /// first of several processes waits for the others, as long as it takes.
 class CheckpointWriter {
  public:

@@ -23,6 +23,10 @@ using tests::contains;
 using tests::error_of;
 using tests::TemporaryFolder;
 
+InitialModels initial_models(const fs::path& runs_dir) {
+  return InitialModels([=](const std::string& name) { return open_model(runs_dir, name); });
+}
+
 /// A runs folder with one run of the sample model under each id.
 class Runs {
  public:
@@ -180,7 +184,7 @@ TEST_CASE("weights that stand for damaged newer ones are told of", "[run][hostil
   CHECK(model.step == 30);
   config::Experiment experiment = model.experiment;
   experiment.train.initial_weights = "train_a";
-  InitialModels models(runs.path());
+  InitialModels models = initial_models(runs.path());
   std::string said;
   try {
     said = join(models.find(experiment).notes, "; ");
@@ -272,7 +276,7 @@ struct WeightsPlace {
   fs::path runs() const { return folder / "runs"; }
   InitialWeights find(const std::string& name) {
     experiment.train.initial_weights = name;
-    return InitialModels(runs()).find(experiment);
+    return initial_models(runs()).find(experiment);
   }
   std::string fault(const std::string& name) {
     return error_of([&] { find(name); });
@@ -325,7 +329,7 @@ TEST_CASE("all configs of a command begin from the same checkpoint", "[run]") {
   const RunFolder folder = runs.only();
   config::Experiment experiment = folder.experiment();
   experiment.train.initial_weights = "train_a";
-  InitialModels models(runs.path());
+  InitialModels models = initial_models(runs.path());
   const InitialWeights first = models.find(experiment);
   tests::save_checkpoint(folder.checkpoints(), 1000);
   CHECK(models.find(experiment).folder == first.folder);
