@@ -371,7 +371,8 @@ void warn_of_dropped_blocks(const Context& context, const std::vector<SelectedCo
   }
   std::vector<lint::Selection> list;
   for (auto& [file, selection] : selections) list.push_back(std::move(selection));
-  for (const auto& [finding, configs] : lint::check(list, {}, context.host_environment()).findings) {
+  for (const auto& [finding, configs] :
+       lint::check(list, {}, context.host_environment()).findings) {
     const SourceSpan where = finding.where;
     const bool is_own =
         where && std::any_of(selections.begin(), selections.end(), [&](const auto& selection) {

@@ -281,8 +281,7 @@ std::string place_of(const RunSummary& run, const fs::path& runs_dir) {
   const run::RunFolder folder(runs_dir / run.id);
   std::string workspace = run.workspace;
   try {
-    const Patience patience = {0.1, 4};
-    call_patiently(patience, {}, [&] { workspace = run::workspace_of(folder, folder.record()); });
+    call_patiently(moment, {}, [&] { workspace = run::workspace_of(folder, folder.record()); });
   } catch (const Error& problem) {
     if (may_pass(problem)) throw;
     // A damaged one is reported by lists.

@@ -24,8 +24,8 @@ struct LeaseDevice {
   std::vector<int> cores = {};
 };
 
-/// Whether what a run leases of one may be what another one waits for of the other: no core is of
-/// both where each has its own.
+/// Whether runs with these devices may want the same unit: the names are one and, where each names
+/// its cores, they have a core in common.
 bool may_share(const LeaseDevice& a, const LeaseDevice& b);
 
 /// The CPU as this process may use it: with as many units as it has cores.
