@@ -83,10 +83,6 @@ std::vector<RunFolder> list_runs(const fs::path& runs_dir) {
   return runs;
 }
 
-namespace {
-
-/// Whether it ends in a whole key, "-" and 12 hex digits, or in that of a repetition, "-N". It is
-/// no beginning of an id then: where that run was removed, a repetition of it is not meant.
 bool is_whole_id(const std::string& id) {
   constexpr size_t key_digits = 12;
   const auto ends_in_key = [](std::string_view text) {
@@ -101,8 +97,6 @@ bool is_whole_id(const std::string& id) {
       !last.empty() && last.find_first_not_of("0123456789") == std::string_view::npos;
   return ends_in_key(text) || (is_number && ends_in_key(text.substr(0, dash)));
 }
-
-}  // namespace
 
 std::optional<RunFolder> find_run(const fs::path& runs_dir, const std::string& id) {
   const bool is_name = !id.empty() && id[0] != '.' && id.find('/') == std::string::npos;

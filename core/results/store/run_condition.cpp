@@ -8,11 +8,13 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/tree.h"
 #include "core/run/run_folder.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::store {
 namespace {
@@ -39,7 +41,8 @@ bool answer(const RunCondition& condition, bool are_equal) {
 }
 
 bool is_time(const std::string& name) {
-  return name == "created" || name == "updated" || name == "begun";
+  const std::vector<std::string> times = {"created", "begun", "first_loss", "updated", "imported"};
+  return std::find(times.begin(), times.end(), name) != times.end();
 }
 
 bool is_hash(const std::string& name) {
@@ -67,6 +70,8 @@ std::string time_text(std::string text) {
     const std::string part = whole.substr(at, 2);
     if (part < low.substr(at, 2) || part > high.substr(at, 2)) return "";
   }
+  const size_t day = 10;
+  if (whole.size() >= day && !time_from(whole.substr(0, day))) return "";  // 30 February
   const std::string fraction = has_fraction ? text.substr(low.size()) : "";
   const bool is_fraction =
       fraction.empty() || (fraction[0] == '.' && fraction.size() > 1 &&
@@ -92,19 +97,22 @@ std::optional<Json> list_of(const std::string& text) {
 }
 
 /// Negative, 0 or positive; none for a column without a value.
-std::optional<int> compare(const Json& column, const std::string& value) {
+std::optional<int> compare(const Json& column, const RunCondition& condition) {
+  const std::string& value = condition.value;
   if (column.is_null() || (column.is_number() && std::isnan(column.get<double>())))
     return std::nullopt;
   if (column.is_boolean()) return column.dump().compare(value);
-  if (column.is_string()) return column.get_ref<const std::string&>().compare(value);
   const Json other = number_of(value);
-  return column < other ? -1 : other < column ? 1 : 0;
+  if (!column.is_string()) return column < other ? -1 : other < column ? 1 : 0;
+  const auto& text = column.get_ref<const std::string&>();
+  if (!is_time(condition.column)) return text.compare(value);
+  const std::string time = time_text(value);
+  return text.compare(0, time.size(), time);  // so that a day is all of the day
 }
 
 /// Equality of texts that are known by less than the whole; none for any other column.
 std::optional<bool> are_equal(const RunCondition& condition, const std::string& text) {
   const std::string& value = condition.value;
-  if (is_time(condition.column)) return starts_with(text, time_text(value));
   if (condition.column == "id") return names_run(value, text);
   if (condition.column == "config") return ::fnmatch(value.c_str(), text.c_str(), 0) == 0;
   constexpr size_t shown_digits = 8;
@@ -138,7 +146,8 @@ void require_value(const RunCondition& condition, const Json& column) {
   const bool has_order = !column.is_array() && (!column.is_string() || is_time(name));
   if (!has_order && !is_equality(condition))
     throw Error("'" + name + "' can only be compared by = and !=", ExitCode::usage);
-  if (value == "null" && is_equality(condition) && !column.is_string()) return;
+  const bool may_be_absent = !column.is_string() || is_time(name);
+  if (value == "null" && is_equality(condition) && may_be_absent) return;
   if (column.is_array() && name != "tags" && !list_of(value)) refuse("a list such as [1,2]");
   if (column.is_boolean() && value != "true" && value != "false") refuse("true or false");
   if (column.is_number() && number_of(value).is_null()) refuse("a number");
@@ -152,10 +161,11 @@ void require_value(const RunCondition& condition, const Json& column) {
 }
 
 bool holds(const RunCondition& condition, const Json& column) {
-  const bool asks_for_none = condition.value == "null" && is_equality(condition);
-  if (asks_for_none && !column.is_string()) return answer(condition, column.is_null());
-  require_value(condition, column);
   const bool is_never = is_time(condition.column) && column == "";
+  const bool asks_for_none = condition.value == "null" && is_equality(condition);
+  if (asks_for_none && (is_time(condition.column) || !column.is_string()))
+    return answer(condition, is_never || column.is_null());
+  require_value(condition, column);
   if (is_never) return false;
   if (column.is_array() && condition.column == "tags")
     return answer(condition,
@@ -164,9 +174,7 @@ bool holds(const RunCondition& condition, const Json& column) {
   if (column.is_string() && is_equality(condition))
     if (const auto equal = are_equal(condition, column.get<std::string>()))
       return answer(condition, *equal);
-  const std::string value =
-      is_time(condition.column) ? time_text(condition.value) : condition.value;
-  const std::optional<int> order = compare(column, value);
+  const std::optional<int> order = compare(column, condition);
   if (!order) return false;
   const std::string& sign = condition.sign;
   if (is_equality(condition)) return answer(condition, *order == 0);
@@ -177,7 +185,8 @@ bool holds(const RunCondition& condition, const Json& column) {
 }
 
 bool names_run(const std::string& pattern, const std::string& name) {
-  return starts_with(name, pattern) || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  const bool is_beginning = starts_with(name, pattern) && !run::is_whole_id(pattern);
+  return is_beginning || name == pattern || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
 }  // namespace forge::store

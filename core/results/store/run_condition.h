@@ -21,7 +21,7 @@ void require_value(const RunCondition& condition, const nlohmann::json& column);
 
 /// Whether it holds of that value of the column:
 /// - numbers are compared as such, text is equal or not;
-/// - times (created, updated, begun) as far as they are written: "=2026-11" is that month;
+/// - times (such as created) as far as they are written: "<=2026-11" is to the end of that month;
 /// - of tags any may be equal; any other list is compared as a whole: "[0.9,0.95]";
 /// - an id by its beginning or a pattern, a config by a pattern, as commands take them;
 /// - hashes by a beginning of at least eight digits, as tables show them;
@@ -30,7 +30,7 @@ void require_value(const RunCondition& condition, const nlohmann::json& column);
 /// Throws Error as require_value does.
 bool holds(const RunCondition& condition, const nlohmann::json& column);
 
-/// Whether the pattern is the beginning of the name, or matches it.
+/// Whether the pattern is the name, matches it or, where it is no whole id of a run, begins it.
 bool names_run(const std::string& pattern, const std::string& name);
 
 }  // namespace forge::store

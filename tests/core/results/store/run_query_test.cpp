@@ -91,6 +91,19 @@ TEST_CASE("times are compared as far as they are written, and what is no time is
   CHECK(with("begun>2026-11-28T23:00:00Z") == Texts{"c3"});
   CHECK(with("begun=2026-11-28") == Texts{"b2", "c3"});
   CHECK(with("begun!=2026-11-28") == Texts{"a1"});
+  CHECK(with("begun<=2026-11-28") == Texts{"a1", "b2", "c3"});  // to the end of that day
+  CHECK(with("begun<=2026-11-28T20") == Texts{"a1", "b2"});
+  CHECK(with("begun<=2026-10") == Texts{"a1"});
+  CHECK(with("begun>2026-11-28").empty());
+  CHECK(with("begun>2026-10") == Texts{"b2", "c3"});
+  CHECK(with("begun>=2026-11-28") == Texts{"b2", "c3"});
+  CHECK(with("begun<2026-11-28") == Texts{"a1"});
+  CHECK(with("begun=null") == Texts{"d4"});
+  CHECK(with("begun!=null") == Texts{"a1", "b2", "c3"});
+  runs[1].first_loss = runs[1].imported = "2026-11-28T20:16:06.123Z";
+  CHECK(with("first_loss=2026-11-28") == Texts{"b2"});
+  CHECK(with("imported=null") == Texts{"a1", "c3", "d4"});
+  CHECK(with("imported>2026-11-27") == Texts{"b2"});
   CHECK(with("begun=2026-09-30T23:59:59.500Z") == Texts{"a1"});
   CHECK(with("begun<2027").size() == 3);
   for (const char* value : {"2026/11/01",
@@ -99,6 +112,7 @@ TEST_CASE("times are compared as far as they are written, and what is no time is
                             "2026-1",
                             "2026-13-01",
                             "2026-11-32",
+                            "2026-02-30",
                             "2026-11-28T21:00+03:00",
                             "2026-11-28T25:00",
                             "2026-11-28 23:30:00.",
@@ -122,11 +136,26 @@ TEST_CASE("ids, configs and hashes are named in conditions as commands and table
   CHECK(count("config=train") == 0);  // a whole name, or a pattern
   CHECK(count("data_fingerprint=8ce9af92ba96") == 4);
   CHECK(count("data_fingerprint!=8ce9af92ba96") == 0);
-  for (const char* condition : {"status<stopped", "imported<2", "profile>=quick"})
+  for (const char* condition : {"status<stopped", "profile>=quick"})
     CHECK(error_of([&] { count(condition); }).find("only be compared by = and !=") !=
           std::string::npos);
   CHECK(count("eval_loss=null") == 1);
   CHECK(count("eval_loss!=null") == 3);
+}
+
+TEST_CASE("the whole id of a run does not choose its repetition", "[store][query][hostile]") {
+  std::vector<RunSummary> runs(3);
+  const std::string id = "train_llama-s42-0123456789ab";
+  runs[0].id = id;
+  runs[1].id = id + "-2";
+  runs[2].id = id + "-20";
+  const auto count = [&](const RunQuery& query) { return select(runs, query).size(); };
+  CHECK(count({{}, {"id=" + id}, {}, 0}) == 1);
+  CHECK(count({{}, {"id!=" + id}, {}, 0}) == 2);
+  CHECK(count({{id}, {}, {}, 0}) == 1);
+  CHECK(count({{id + "-2"}, {}, {}, 0}) == 1);
+  CHECK(count({{id + "*"}, {}, {}, 0}) == 3);
+  CHECK(count({{id.substr(0, id.size() - 1)}, {}, {}, 0}) == 3);
 }
 
 TEST_CASE("a list is compared as a whole, however it is written", "[store][query]") {
