@@ -388,10 +388,10 @@ std::vector<std::string> violations(const std::vector<Condition>& run,
       continue;
     }
     const Condition& wanted = *other->second;
-    if (condition.value.empty() || wanted.value.empty() || condition.value == wanted.value)
-      continue;
+    const bool is_known = condition.is_key || (!condition.value.empty() && !wanted.value.empty());
+    if (!is_known || condition.value == wanted.value) continue;
     const auto text = [&](const Condition& of) {
-      const std::string value = shortened(of.value);
+      const std::string value = of.value.empty() ? "''" : shortened(of.value);
       return condition.source == wanted.source ? value : of.source + " (" + value + ")";
     };
     differs(condition.name, text(condition), text(wanted));

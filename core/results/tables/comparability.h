@@ -16,7 +16,7 @@ namespace forge::tables {
 /// One thing that must be equal, and what it is for a run.
 struct Condition {
   std::string name;         ///< "profile", "data", "train.max_steps", …
-  std::string value;        ///< "": not known (yet)
+  std::string value;        ///< "": not known (yet); of a key of the config: it is empty
   std::string source = {};  ///< what a fingerprint is of, by name: "stories.txt"; "": it says all
   bool is_key = false;      ///< of the config: a run that lacks the condition has it not set
 };

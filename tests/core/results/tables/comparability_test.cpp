@@ -53,6 +53,35 @@ TEST_CASE("runs of two backends do not mix in one table", "[report]") {
   CHECK(contains(ablation.excluded[0].reason, "backend "));
 }
 
+TEST_CASE("a key that must be equal tells an empty value from any other", "[report][hostile]") {
+  std::vector<store::ConfiguredRun> own = {run_of("llama", "a", 100), run_of("canon", "a", 50)};
+  TableSpec spec = table();
+  spec.must_be_equal = {"model.canon.set"};
+  const auto compared = [&](const char* baseline, const char* variant) {
+    own[0].config["model"]["canon"]["set"] = baseline;
+    own[1].config["model"]["canon"]["set"] = variant;
+    const Ablation ablation = build_ablation(spec, own);
+    const size_t rows = static_cast<size_t>(
+        std::count_if(ablation.rows.begin(), ablation.rows.end(), [](const AblationRow& row) {
+          return row.is_comparable();
+        }));
+    std::string reasons;
+    for (const ExcludedRuns& runs : ablation.excluded) reasons += runs.reason + "\n";
+    for (const AblationRow& row : ablation.rows)
+      for (const std::string& why : row.violations) reasons += why + "\n";
+    return std::make_pair(rows, reasons);
+  };
+  CHECK(compared("A", "A").first == 2);
+  CHECK(compared("", "").first == 2);
+  for (const auto& [left, right] :
+       {std::pair("", "AC"), std::pair("AC", ""), std::pair("A", "AB")}) {
+    const auto [rows, reasons] = compared(left, right);
+    INFO(left << " " << right << ": " << reasons);
+    CHECK(rows == 1);
+    CHECK(contains(reasons, "model.canon.set "));
+  }
+}
+
 TEST_CASE("a row that another backend alone computed compares in loss, not in speed and memory",
           "[report]") {
   std::vector<store::ConfiguredRun> own = {run_of("llama", "a", 100), run_of("canon", "b", 50)};
