@@ -43,7 +43,9 @@ Annotations read_annotations(const RunFolder& folder) {
     return annotations;
   } catch (const Error& problem) {
     throw Error("'" + file.string() + "': " + problem.message(),
-                "remove the file: it holds note and tags alone",
+                is_unreadable(problem) ? problem.hint()
+                                       : "remove the file: it holds the run's note and tags, and "
+                                         "whether it is archived",
                 ExitCode::failed)
         .with_cause(problem.cause());
   }
