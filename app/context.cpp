@@ -111,32 +111,59 @@ project::NamedConfig Context::find_config(const std::string& name) const {
 
 run::RunFolder Context::find_run(const std::string& name) const {
   run::RunFolder run = run::find_run_by_name_or_path(runs_dir(), name);
-  require_run_of_config(name, run);
+  require_run_of_config(name, project_folder(), run);
   return run;
 }
 
 run::RunModel Context::open_model(const std::string& run_or_folder,
                                   std::optional<int64_t> step) const {
+  return open_model_for(project_folder(), run_or_folder, step);
+}
+
+run::RunModel Context::open_model_for(const std::optional<fs::path>& own_project,
+                                      const std::string& run_or_folder,
+                                      std::optional<int64_t> step) const {
   run::RunModel model = run::open_model(runs_dir(), run_or_folder, step);
   const run::RunFolder run(run::run_of_checkpoint(model.checkpoint));
   const bool is_of_run = !run.path().empty() && path_exists(run.record_file());
-  if (is_of_run) require_run_of_config(run_or_folder, run);
+  if (is_of_run) require_run_of_config(run_or_folder, own_project, run);
   return model;
 }
 
-void Context::require_run_of_config(const std::string& name, const run::RunFolder& run) const {
+std::vector<project::Project> Context::projects_with(
+    const std::string& config, const std::optional<fs::path>& own_project) const {
+  std::vector<project::Project> projects;
+  if (own_project)
+    projects.push_back(
+        project::load_project(workspace(), *own_project, host_environment_, render_cache_));
+  const auto lacks_config = [&](const project::Project& each) { return !each.find(config); };
+  if (projects.empty() || lacks_config(projects.front())) projects = all_projects(false).projects;
+  projects.erase(std::remove_if(projects.begin(), projects.end(), lacks_config), projects.end());
+  return projects;
+}
+
+void Context::require_run_of_config(const std::string& name,
+                                    const std::optional<fs::path>& own_project,
+                                    const run::RunFolder& run) const {
   if (run.id() == name || name.find('/') != std::string::npos) return;
-  const std::string config = run.record().config;
-  bool is_config = false;
+  std::vector<project::Project> meant;
   try {
-    is_config = config != name && project().find(name) != nullptr;
+    meant = projects_with(name, own_project);
   } catch (const Error&) {
-    // Outside of a project a name is the beginning of an id.
+    // Where no project can be read the name is the beginning of an id.
   }
-  if (!is_config) return;
+  const run::RunRecord record = run.record();
+  const auto has_made = [&](const project::Project& each) {
+    return record.config == name &&
+           run::is_of_project(run, record, each.workspace_root.string(), each.path);
+  };
+  if (meant.empty() || std::any_of(meant.begin(), meant.end(), has_made)) return;
+  const std::string whose =
+      record.config == name
+          ? "project '" + (fs::path(record.workspace) / record.project).string() + "'"
+          : "config '" + record.config + "'";
   throw Error("config '" + tables::printable(name) + "' has no run here, and '" +
-                  tables::printable(run.id()) + "' is one of config '" + tables::printable(config) +
-                  "'",
+                  tables::printable(run.id()) + "' is one of " + tables::printable(whose),
               "'forge run " + shell_quoted(name) + "' makes one; the whole id names the other one",
               ExitCode::failed);
 }
@@ -204,6 +231,11 @@ std::optional<project::Workspace> Context::own_workspace() const {
   if (!workspace().shipped) return workspace();
   const auto around = project::find_workspace(here_);
   return around && !project::is_shipped(*around, here_, program_) ? around : std::nullopt;
+}
+
+std::string Context::workspace_id(const std::string& root) const {
+  const bool is_own = !workspace().shipped && workspace().root == root;
+  return is_own ? project::made_workspace_id(root) : project::workspace_id(root);
 }
 
 void Context::describe_own_blocks(config::ResolvedConfig& resolved) const {
@@ -300,11 +332,15 @@ std::string Context::program_hash(const config::Experiment& experiment) const {
   return is_forges_own(experiment.external) ? "" : run::program_hash(experiment.external);
 }
 
-run::InitialWeights Context::initial_weights(const config::Experiment& experiment) const {
+run::InitialWeights Context::initial_weights(const config::ResolvedConfig& config) const {
   const std::lock_guard lock(mutex_);
-  if (!initial_models_)
-    initial_models_.emplace([this](const std::string& name) { return open_model(name); });
-  return initial_models_->find(experiment);
+  const fs::path folder = fs::path(config.workspace) / config.project;
+  std::optional<fs::path> own_project;
+  if (project::is_project_folder(folder)) own_project = folder;
+  const auto open = [this, own_project](const std::string& name) {
+    return open_model_for(own_project, name, {});
+  };
+  return initial_models_.try_emplace(folder.string(), open).first->second.find(config.experiment);
 }
 
 const std::string& Context::revision() const {

@@ -69,7 +69,8 @@ class Context {
   /// is that of -t, else the project's default config.
   project::NamedConfig find_config(const std::string& name) const;
   /// run::find_run_by_name_or_path in the runs folder. Throws Error where the name is that of a
-  /// config of the project, and the only run whose id begins so is another config's.
+  /// config of the project, or of others where it has none of that name, and the only run whose id
+  /// begins so is another config's.
   run::RunFolder find_run(const std::string& name) const;
   /// run::open_model in the runs folder, with the same Error.
   run::RunModel open_model(const std::string& run_or_folder,
@@ -103,6 +104,8 @@ class Context {
   /// The workspace to write into: that of the command, or, where that came with the program, the
   /// one around the current folder, if any. Nothing is written into one that came with the program.
   std::optional<project::Workspace> own_workspace() const;
+  /// The id of a workspace; the command's own one is given one if it has none.
+  std::string workspace_id(const std::string& root) const;
   std::filesystem::path runs_dir() const;
   /// Where backends may be declared: in the project, the workspace and forge's own library.
   std::vector<std::filesystem::path> backend_folders() const;
@@ -139,8 +142,9 @@ class Context {
   bool is_forges_own(const config::ExternalConfig& external) const;
   /// Identity::program of a run. forge's own programs are known by their numerics_version, "".
   std::string program_hash(const config::Experiment& experiment) const;
-  /// run::InitialModels of this command. Any thread may ask.
-  run::InitialWeights initial_weights(const config::Experiment& experiment) const;
+  /// run::InitialModels of this command. A name means what it means in the config's project. Any
+  /// thread may ask.
+  run::InitialWeights initial_weights(const config::ResolvedConfig& config) const;
   /// The commit of the workspace, "" outside git. A command looks for it once.
   const std::string& revision() const;
   /// What data::find_fingerprints finds, looked for once for all configs of the same data.
@@ -154,8 +158,17 @@ class Context {
   worker::Launcher& launcher() const { return launcher_; }
 
  private:
-  /// Throws that Error for a run that was found by the name.
-  void require_run_of_config(const std::string& name, const run::RunFolder& run) const;
+  /// open_model, where a name is meant from that project.
+  run::RunModel open_model_for(const std::optional<std::filesystem::path>& own_project,
+                               const std::string& run_or_folder,
+                               std::optional<int64_t> step) const;
+  /// The project with a config of that name: the own one, else all of the workspace that have it.
+  std::vector<project::Project> projects_with(
+      const std::string& config, const std::optional<std::filesystem::path>& own_project) const;
+  /// Throws find_run's Error for a run that was found by the name.
+  void require_run_of_config(const std::string& name,
+                             const std::optional<std::filesystem::path>& own_project,
+                             const run::RunFolder& run) const;
   /// The template arguments of the command line, parsed as `document` declares them.
   jinja::Variables parse_arguments(const project::NamedConfig& config,
                                    const yaml::NodePtr& document) const;
@@ -173,7 +186,7 @@ class Context {
   mutable worker::LocalLauncher launcher_;
   mutable std::mutex mutex_;  ///< of what follows, which threads that check configs look up
   mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;
-  mutable std::optional<run::InitialModels> initial_models_;
+  mutable std::map<std::string, run::InitialModels> initial_models_;  // of each project's folder
 };
 
 /// Throws Error for a config that only describes a model; `lacks` is the reason: "it has no data".

@@ -73,7 +73,7 @@ void check_backend(const Context& context, CheckedRun& run, const LaunchOptions&
   run::require_supported(run.resolved.json, run.resolved.origins, run.backend);
   require_gpus(run, options);
   run::require_processes(run.resolved.experiment, run.resolved.origins, run.backend);
-  run.initial_weights = context.initial_weights(run.resolved.experiment);
+  run.initial_weights = context.initial_weights(run.resolved);
 }
 
 /// How many devices parallel.processes: auto may take: 1 on a CPU, and where the backend trains by
@@ -124,7 +124,7 @@ CheckedRun check_config(const Context& context,
                         const LaunchOptions& options) {
   config::ResolvedConfig resolved;
   resolved.project = saved.project;
-  const bool was_moved = !project::is_project_folder(fs::path(saved.workspace) / saved.project);
+  const bool was_moved = !project::may_be_project_folder(fs::path(saved.workspace) / saved.project);
   resolved.workspace = was_moved ? context.workspace_with(saved.project) : saved.workspace;
   resolved.config_name = saved.config;
   resolved.trains = true;

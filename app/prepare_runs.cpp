@@ -56,20 +56,36 @@ void warn_of_space(const CheckedRun& checked, const run::PlannedRun& planned) {
 
 /// Tables leave archived runs out, so that a command to make them would be printed for ever.
 std::string completed_hint(const run::PlannedRun& planned) {
-  if (!run::read_annotations(planned.folder).archived) return " (--force runs it again)";
+  const char* const again = " (--force runs it again)";
+  try {
+    if (!run::read_annotations(planned.folder).archived) return again;
+  } catch (const Error& problem) {  // which other users' permissions may cause: the others go on
+    return again + std::string("; whether it is archived cannot be read: ") +
+           tables::printable(problem.message());
+  }
   return " and archived ('forge runs archive --restore " + shell_quoted(planned.record.id) +
          "' shows it again, --force runs it again)";
 }
 
-/// A renamed project begins with no runs: its old ones keep the name that it had.
+/// A renamed project begins with no runs: its old ones keep the name that it had. So does one of a
+/// workspace that was made anew elsewhere.
 void tell_orphan(const CheckedRun& checked, const run::PlannedRun& planned) {
   if (planned.orphan.empty()) return;
   const run::RunRecord record =
       run::RunFolder(planned.folder.path().parent_path() / planned.orphan).record();
   std::cerr << "note: " << checked.label << ": " << tables::printable(planned.orphan)
-            << " is the same run of project '" << tables::printable(record.project)
-            << "', whose folder is gone; where that is this project under its old name, give it "
-               "that name again to go on with its runs\n";
+            << " is the same run of ";
+  if (record.project != planned.record.project) {
+    std::cerr << "project '" << tables::printable(record.project)
+              << "', whose folder is gone; where that is this project under its old name, give it "
+                 "that name again to go on with its runs\n";
+    return;
+  }
+  const std::filesystem::path id_file = project::workspace_id_file(planned.record.workspace);
+  std::cerr << "the workspace '" << tables::printable(record.workspace)
+            << "', which is not there; where that is this workspace, write its id, '"
+            << tables::printable(record.workspace_id) << "', into '"
+            << tables::printable(id_file.string()) << "' to go on with its runs\n";
 }
 
 /// A command that asks for a run which another one asked for sets what changes no number anew, but
@@ -107,30 +123,47 @@ void tell_beginning(const CheckedRun& checked, const PreparedRun& prepared) {
             << ", as it was asked to before; --force makes another run, from the start\n";
 }
 
-/// A text that grows while its rows are tuned would give each round runs of its own.
-void require_same_text(const PreparedRun& prepared, CommandSoFar& command) {
-  const nlohmann::json& config = prepared.inputs.experiment;
-  nlohmann::json said;
-  for (const char* key : {"data",
-                          "tokenizer",
-                          "model.vocab_size",
-                          "train.seq_len",
-                          "train.document_mask",
-                          "train.eval_rows",
-                          "train.validation_rows",
-                          "train.max_steps",
-                          "train.batch_size"}) {
-    const nlohmann::json* const value = find_value(config, key);
-    said.push_back(value ? *value : nlohmann::json());
-  }
-  const std::string& now = prepared.inputs.data_fingerprint;
-  const auto [before, is_new] = command.texts.try_emplace(json_text(said), now);
+/// Throws Error where what a config names, as `said`, is not what it was for an earlier round of
+/// the command: a text that grows while rows are tuned would give each round runs of its own.
+void require_unchanged(const std::string& what,
+                       const nlohmann::json& said,
+                       const std::string& now,
+                       CommandSoFar& command) {
+  const auto [before, is_new] = command.hashes.try_emplace(json_text(said), now);
   if (before->second == now) return;
-  throw Error("the text that config '" + tables::printable(prepared.inputs.config) +
-                  "' is trained on has changed since this command began: it was " +
+  throw Error(what + " has changed since this command began: it was " +
                   before->second.substr(0, 12) + " and is " + now.substr(0, 12),
-              "the same command makes all of its runs anew with the text as it is now",
+              "the same command makes all of its runs anew with what is there now",
               ExitCode::failed);
+}
+
+void require_unchanged(const PreparedRun& prepared, CommandSoFar& command) {
+  const nlohmann::json& config = prepared.inputs.experiment;
+  const auto values = [&](const std::vector<std::string>& keys) {
+    nlohmann::json found;
+    for (const std::string& key : keys) {
+      const nlohmann::json* const value = find_value(config, key);
+      found.push_back(value ? *value : nlohmann::json());
+    }
+    return found;
+  };
+  const std::string name = "config '" + tables::printable(prepared.inputs.config) + "'";
+  require_unchanged("the text that " + name + " is trained on",
+                    values({"data",
+                            "tokenizer",
+                            "model.vocab_size",
+                            "train.seq_len",
+                            "train.document_mask",
+                            "train.eval_rows",
+                            "train.validation_rows",
+                            "train.max_steps",
+                            "train.batch_size"}),
+                    prepared.inputs.data_fingerprint,
+                    command);
+  require_unchanged("the program that trains " + name,
+                    values({"external.command", "external.working_directory"}),
+                    prepared.inputs.program,
+                    command);
 }
 
 /// Writes the run's folder, unless nothing is left to do.
@@ -145,7 +178,8 @@ PendingRun prepare(const Context& context,
   if (prepared.planned.action == run::Action::running &&
       wait_until_stopped(prepared.planned.folder, &interrupts))
     prepared = prepare_run(context, checked, launch);
-  require_same_text(prepared, command);
+  require_unchanged(prepared, command);
+  prepared.planned.record.workspace_id = context.workspace_id(prepared.planned.record.workspace);
   PendingRun run{checked.label, "", prepared.planned, {}};
   run.place = checked.place;
   // The config is this user's own, and with it the program that it names.

@@ -20,8 +20,8 @@ queue::ResourceRequest demand_of(const CheckedRun& checked,
 /// A command that makes runs in several rounds, as its table asks for more.
 struct CommandSoFar {
   std::vector<std::string> ended = {};  ///< ids of the runs, each once
-  /// Fingerprints of what is trained on, by what a config says of it.
-  std::map<std::string, std::string> texts = {};
+  /// Of the texts and programs that configs name, by what they say of them.
+  std::map<std::string, std::string> hashes = {};
 
   bool has_made(const std::string& run) const;
 };

@@ -80,6 +80,7 @@ Findings find(const Context& context,
   filter.archived = true;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
+  benchmark_filter.workspace = filter.workspace;
   benchmark_filter.kind = benchmark::Kind::training;
   std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
   for (store::ConfiguredRun& run : runs)

@@ -233,6 +233,8 @@ benchmark::BenchInvocation this_call(const Context& context) {
   call.id = benchmark::new_call_id(call.created);
   call.command = context.command_line();
   call.revision = context.revision();
+  call.workspace = context.workspace().root.string();
+  call.workspace_id = context.workspace_id(call.workspace);
   call.forge_version = FORGE_VERSION;
   call.host = run::host_name();
   return call;

@@ -279,9 +279,7 @@ std::vector<run::RunFolder> runs_of_project(const Context& context,
   for (const run::RunFolder& folder : run::list_runs(context.runs_dir())) {
     try {
       const run::RunRecord record = folder.record();
-      if (record.project == project.path &&
-          !project::is_another_workspace(
-              run::workspace_of(folder, record), project.workspace_root, project.path))
+      if (run::is_of_project(folder, record, project.workspace_root.string(), project.path))
         folders.push_back(folder);
     } catch (const Error& problem) {
       if (may_pass(problem)) throw;

@@ -117,8 +117,12 @@ int import(const Context& context, const ImportOptions& options) {
   const fs::path runs_dir = context.runs_dir();
   const Interrupts interrupts;
   LateProgress progress("importing", LateProgress::Counts::bytes);
+  const auto workspace = context.own_workspace();
   const manage::ImportResult imported =
-      manage::import_packed_run(options.origin, runs_dir, show_until(interrupts, progress));
+      manage::import_packed_run(options.origin,
+                                runs_dir,
+                                show_until(interrupts, progress),
+                                workspace ? workspace->root : fs::path());
   for (const std::string& note : imported.notes)
     std::cerr << "note: " << tables::printable(note) << "\n";
   if (options.json) {

@@ -126,12 +126,17 @@ Error Error::with_cause(int errno_value) const {
 bool may_pass(const Error& error) {
   switch (error.cause()) {
     case EAGAIN:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
     case EINTR:
     case EIO:
     case EMFILE:
     case ENFILE:
+    case ENODEV:
     case ENOLCK:
     case ENOMEM:
+    case ENOTCONN:  // of a file system in user space whose process is gone
+    case EREMOTEIO:
     case ESTALE:
     case ETIMEDOUT: return true;
     default: return false;

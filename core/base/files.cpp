@@ -149,18 +149,9 @@ namespace {
 /// Throws Error where a disk or a limit kept the system from looking: what stands there is not
 /// gone.
 void require_answered(const std::string& what, const fs::path& path, const std::error_code& error) {
-  switch (error.value()) {
-    case EIO:
-    case ESTALE:
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-    case EAGAIN:
-    case ETIMEDOUT:
-    case EREMOTEIO:
-    case ENODEV: throw system_error(what + " '" + path.string() + "'", error.value());
-    default: return;
-  }
+  if (!error) return;
+  const Error problem = system_error(what + " '" + path.string() + "'", error.value());
+  if (may_pass(problem)) throw problem;
 }
 
 /// Of what a path leads to; of type not_found or unknown where it leads to nothing that this user
@@ -178,6 +169,8 @@ bool path_exists(const fs::path& path) {
   const fs::file_status status = status_of(path);
   return fs::status_known(status) && fs::exists(status);
 }
+
+bool may_exist(const fs::path& path) { return status_of(path).type() != fs::file_type::not_found; }
 
 bool is_file(const fs::path& path) { return fs::is_regular_file(status_of(path)); }
 

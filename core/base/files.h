@@ -17,6 +17,8 @@ namespace fs = std::filesystem;
 bool path_exists(const fs::path& path);
 bool is_file(const fs::path& path);
 bool is_folder(const fs::path& path);
+/// The same, but true where this user may not look: what they may not see is not gone.
+bool may_exist(const fs::path& path);
 /// Whether both lead to one file or folder; false where one of them cannot be reached.
 bool is_same_path(const fs::path& a, const fs::path& b);
 

@@ -19,6 +19,7 @@
 #include "core/config/experiment.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/project/workspace.h"
 #include "core/run/annotations.h"
 #include "core/run/event_log.h"
 #include "core/run/needed_checkpoints.h"
@@ -230,16 +231,20 @@ void restore_archived(const run::RunFolder& copy, std::vector<std::string>& note
 }
 
 /// The run is to stand in the tables of the workspace that it comes to, as one that is known there
-/// from now on.
-void record_import(const run::RunFolder& run) {
+/// from now on. Where that has not its project, in those of any that has.
+void record_import(const run::RunFolder& run, const fs::path& workspace) {
   run::RunRecord record = run.record();
-  record.workspace.clear();
+  const bool has_project =
+      !workspace.empty() && project::is_project_folder(workspace / record.project);
+  record.workspace = has_project ? workspace.string() : "";
+  record.workspace_id = has_project ? project::made_workspace_id(workspace) : "";
   record.imported = utc_timestamp();
   write_file_atomic(run.record_file(), json_text(run::to_json(record), 2) + "\n");
 }
 
 void copy_run(const run::RunFolder& from,
               const run::RunFolder& to,
+              const fs::path& workspace,
               std::vector<std::string>& notes,
               const CountProgress& progress) {
   const double needed = run_bytes(from);
@@ -259,7 +264,7 @@ void copy_run(const run::RunFolder& from,
     }
   }
   restore_archived(to, notes);
-  record_import(to);
+  record_import(to, workspace);
   sync_tree(to.path());
 }
 
@@ -343,6 +348,7 @@ fs::path unpacked_in(const fs::path& aside) { return aside / "pack"; }
 ImportResult import_through(const fs::path& aside,
                             const fs::path& origin,
                             const fs::path& runs_dir,
+                            const fs::path& workspace,
                             MadeFolders& made,
                             const CountProgress& progress) {
   const fs::path unpacked = unpacked_in(aside);
@@ -358,7 +364,8 @@ ImportResult import_through(const fs::path& aside,
     if (!need.is_here) imported.missing.push_back(std::move(need));
   }
   const run::RunFolder copy(aside / record.id);
-  if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes, progress);
+  if (!fs::exists(imported.folder.path()))
+    copy_run(source, copy, workspace, imported.notes, progress);
   for (std::string& note : imported.notes)
     note = renamed(renamed(note, copy.path(), source.path()), unpacked, origin);
   const queue::Queue one_at_a_time(runs_dir);
@@ -379,7 +386,8 @@ ImportResult import_through(const fs::path& aside,
 
 ImportResult import_packed_run(const fs::path& origin,
                                const fs::path& runs_dir,
-                               const CountProgress& progress) {
+                               const CountProgress& progress,
+                               const fs::path& workspace) {
   require_origin(fs::absolute(origin));
   MadeFolders made(runs_dir);
   run::make_runs_dir(runs_dir);
@@ -389,7 +397,7 @@ ImportResult import_packed_run(const fs::path& origin,
                               ScratchFolder::Access::own);
   const PinnedFolder aside(runs_dir, scratch.path().filename());
   try {
-    return import_through(aside.path(), origin, runs_dir, made, progress);
+    return import_through(aside.path(), origin, runs_dir, workspace, made, progress);
   } catch (const Error& problem) {
     const auto of_origin = [&](const std::string& text) {
       return renamed(renamed(text, unpacked_in(aside.path()), origin), aside.path(), runs_dir);

@@ -75,8 +75,10 @@ struct ImportResult {
 /// other events, if it is still running, for what is no run, and (exit code `storage`) before
 /// anything is written where the disk has no room. `progress` counts bytes as they are unpacked,
 /// compared with their hashes and copied; what it throws ends the work, and leaves nothing.
+/// `workspace`: the root of the one that the run comes to, "": none.
 ImportResult import_packed_run(const std::filesystem::path& origin,
                                const std::filesystem::path& runs_dir,
-                               const CountProgress& progress = {});
+                               const CountProgress& progress = {},
+                               const std::filesystem::path& workspace = {});
 
 }  // namespace forge::manage

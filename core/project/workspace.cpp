@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/json_file.h"
 #include "core/base/owner.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
@@ -196,12 +197,42 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
 
 bool is_project_folder(const fs::path& folder) { return is_file(folder / "meta.yaml"); }
 
-bool is_another_workspace(const fs::path& recorded,
+bool may_be_project_folder(const fs::path& folder) { return may_exist(folder / "meta.yaml"); }
+
+fs::path workspace_id_file(const fs::path& root) {
+  return settings_folder_of(root).value_or(root / settings_folders[0]) / ".local" / "id";
+}
+
+std::string workspace_id(const fs::path& root) try {
+  constexpr uintmax_t most_bytes = 100;
+  const std::string id(trim(read_file_within(workspace_id_file(root), most_bytes)));
+  const bool is_word = id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_word ? id : "";
+} catch (const Error&) {
+  return "";
+}
+
+std::string made_workspace_id(const fs::path& root) {
+  const std::string known = workspace_id(root);
+  if (!known.empty()) return known;
+  try {
+    FolderWriter writer(workspace_id_file(root).parent_path());
+    write_file_atomic(writer.path() / "id", random_digits() + "\n");
+    write_file_atomic(writer.path() / ".gitignore", "*\n");
+    writer.create();
+  } catch (const Error&) {
+    // It may not be written to, or another command was faster.
+  }
+  return workspace_id(root);
+}
+
+bool is_another_workspace(const RecordedWorkspace& recorded,
                           const fs::path& root,
                           const std::string& project) {
-  if (recorded.empty() || recorded == root || !is_project_folder(recorded / project)) return false;
-  std::error_code unreadable;
-  return !fs::equivalent(recorded, root, unreadable);
+  if (recorded.root.empty() || recorded.root == root) return false;
+  const fs::path folder = fs::path(recorded.root) / project;
+  if (is_project_folder(folder)) return !is_same_path(recorded.root, root);
+  return recorded.id.empty() ? may_be_project_folder(folder) : recorded.id != workspace_id(root);
 }
 
 std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, const fs::path& from) {

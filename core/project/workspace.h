@@ -38,10 +38,28 @@ std::filesystem::path library_folder(const std::filesystem::path& program);
 /// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
 std::filesystem::path absolute_folder(const std::filesystem::path& folder);
 
-/// Whether `recorded`, the root of the workspace that something was made in, is another workspace
-/// than the one at `root`, with a project of its own at `project` below it. "" and a folder without
-/// that project are not: a workspace that was moved, or is mounted elsewhere, is still itself.
-bool is_another_workspace(const std::filesystem::path& recorded,
+/// Where a workspace has its id: .local/id of its settings, which git leaves alone, since a clone
+/// is another workspace.
+std::filesystem::path workspace_id_file(const std::filesystem::path& root);
+
+/// The hex digits there, which a workspace keeps where it is moved or mounted elsewhere. "" where
+/// it has none, or they cannot be read.
+std::string workspace_id(const std::filesystem::path& root);
+
+/// The same; a workspace that has none is given one. "" where that cannot be written.
+std::string made_workspace_id(const std::filesystem::path& root);
+
+/// The workspace that something was made in: its root at that time, and its id; "" where they are
+/// not known.
+struct RecordedWorkspace {
+  std::string root, id;
+};
+
+/// Whether it is another workspace than the one at `root`. By its old path it is none, and another
+/// one where the project at `project` is to be seen under the recorded path. Where nothing is to be
+/// seen, as it was moved, is not mounted, or this user may not look, the id tells; of one that has
+/// none recorded, whether its project is gone.
+bool is_another_workspace(const RecordedWorkspace& recorded,
                           const std::filesystem::path& root,
                           const std::string& project);
 
@@ -50,6 +68,8 @@ bool lies_below(const std::filesystem::path& path, const std::filesystem::path& 
 
 /// Whether the folder is a project: it holds meta.yaml.
 bool is_project_folder(const std::filesystem::path& folder);
+/// The same, but true where this user may not look.
+bool may_be_project_folder(const std::filesystem::path& folder);
 
 /// The nearest project at or above `from` within the workspace.
 std::optional<std::filesystem::path> enclosing_project_folder(const Workspace& workspace,

@@ -4,8 +4,8 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/project/workspace.h"
 #include "core/run/identity.h"
+#include "core/run/queue/owners.h"
 #include "core/run/request.h"
 #include "core/run/runs_dir.h"
 
@@ -54,23 +54,26 @@ void remember_places(const RunFolder& folder,
                      const Json& config,
                      const std::string& workspace,
                      bool is_replaced) {
-  if (!can_write(folder.path())) return;
+  // Another user's run stays in their tables; where its files are for this one is found each time.
+  if (!can_write(folder.path()) || queue::is_of_other_user(folder.path())) return;
   RunRecord record = folder.record();
   const Json recorded = folder.config(record);
+  const bool is_anothers = !workspace.empty() && !is_replaced &&
+                           project::is_another_workspace(
+                               {record.workspace, record.workspace_id}, workspace, record.project);
   Json now = recorded;
   for (const Json::json_pointer& place : all_places(recorded)) {
     const std::string before = path_at(recorded, place), path = path_at(config, place);
-    // What only this user may not look at stays.
-    std::error_code unreadable;
-    const bool is_gone = fs::status(before, unreadable).type() == fs::file_type::not_found ||
-                         (is_replaced && project::lies_below(before, record.workspace));
+    const bool is_in_workspace = project::lies_below(before, record.workspace);
+    const bool is_gone =
+        is_in_workspace ? is_replaced || (!is_anothers && !may_exist(before)) : !may_exist(before);
     if (fs::path(before).is_absolute() && is_gone && path_exists(path)) now[place] = path;
   }
   if (now != recorded) write_file_atomic(folder.config_file(), json_text(now, 2) + "\n");
   const auto has_project = [&](const std::string& root) {
     return !root.empty() && project::is_project_folder(fs::path(root) / record.project);
   };
-  if (record.workspace.empty() || !has_project(workspace)) return;
+  if (record.workspace.empty() || !has_project(workspace) || is_anothers) return;
   if (has_project(record.workspace) && !is_replaced) return;
   record.workspace = workspace;
   write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
@@ -90,7 +93,7 @@ std::string moved_workspace(const RunFolder& folder,
   return is_moved ? root.string() : "";
 }
 
-std::string workspace_of(const RunFolder& folder, const RunRecord& record) {
+project::RecordedWorkspace workspace_of(const RunFolder& folder, const RunRecord& record) {
   std::string moved_to;
   try {
     moved_to = moved_workspace(folder, record, read_request(folder).run_dir);
@@ -98,7 +101,15 @@ std::string workspace_of(const RunFolder& folder, const RunRecord& record) {
     if (may_pass(problem)) throw;
     // Without a request that can be read nothing tells that it was moved.
   }
-  return moved_to.empty() ? record.workspace : moved_to;
+  return {moved_to.empty() ? record.workspace : moved_to, record.workspace_id};
+}
+
+bool is_of_project(const RunFolder& folder,
+                   const RunRecord& record,
+                   const std::string& workspace_root,
+                   const std::string& project) {
+  return record.project == project &&
+         !project::is_another_workspace(workspace_of(folder, record), workspace_root, project);
 }
 
 void require_own_workspace(const RunFolder& folder,

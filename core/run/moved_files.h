@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/project/workspace.h"
 #include "core/run/run_folder.h"
 
 /// The files that a run names, where its workspace, its project or the runs folder was moved since.
@@ -29,7 +30,8 @@ nlohmann::json find_moved_files(nlohmann::json config, const std::vector<MovedFo
 /// Writes into the run's records where its files are now, if they are not any more where the
 /// records say: `config` is the run's, as it can be used now, `workspace` the root of the one that
 /// the run belongs to, "" where none is known. `is_replaced`: what is where the records say is
-/// another workspace's. Of a folder that cannot be written the records stay.
+/// another workspace's. The records stay of a folder that cannot be written or is another user's,
+/// and of another workspace's run what they say of files in that one.
 void remember_places(const RunFolder& folder,
                      const nlohmann::json& config,
                      const std::string& workspace,
@@ -41,9 +43,16 @@ std::string moved_workspace(const RunFolder& folder,
                             const RunRecord& record,
                             const std::string& run_dir);
 
-/// The root of the workspace that a run belongs to, as its record has it or, where it was moved
-/// with its runs folder, where it is now.
-std::string workspace_of(const RunFolder& folder, const RunRecord& record);
+/// The workspace that a run belongs to, as its record has it or, where it was moved with its runs
+/// folder, where it is now.
+project::RecordedWorkspace workspace_of(const RunFolder& folder, const RunRecord& record);
+
+/// Whether a run is of the project at `project` below that root of a workspace, wherever the two
+/// were when it was made.
+bool is_of_project(const RunFolder& folder,
+                   const RunRecord& record,
+                   const std::string& workspace_root,
+                   const std::string& project);
 
 /// Throws Error where the workspace was moved, and the command of the run would be started in a
 /// folder of the workspace that is at its old place.

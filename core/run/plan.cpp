@@ -1,5 +1,6 @@
 #include "core/run/plan.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <charconv>
 
@@ -14,7 +15,6 @@
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/weights/checkpoint.h"
-#include "core/project/workspace.h"
 #include "core/run/identity.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
@@ -107,18 +107,19 @@ bool is_copy(const RunFolder& folder, const RunRecord& record) {
 }
 
 /// Whether the folder holds a copy of another run, a run of another project, or of another config:
-/// a/x and a_x have one name; or was renamed. Projects have runs of their own, since each project's
-/// tables show its own runs. Throws Error for one of another identity under the same key.
+/// a/x and a_x have one name; or was renamed, or is another user's who lets this one not read it.
+/// Projects have runs of their own, since each project's tables show its own runs. Throws Error for
+/// one of another identity under the same key.
 bool is_another(const RunFolder& folder, const RunRecord& planned) {
-  if (folder.is_linked()) return true;
+  const bool is_closed_to_this_user =
+      queue::is_of_other_user(folder.path()) && queue::is_closed(folder.record_file(), R_OK);
+  if (folder.is_linked() || is_closed_to_this_user) return true;
   const std::optional<RunRecord> record = readable_record(folder);
   if (!record) return false;
   if (is_copy(folder, *record)) return true;
   require_identity(*record, planned.identity);
-  return record->project != planned.project || record->config != planned.config ||
-         record->key != planned.key ||
-         project::is_another_workspace(
-             workspace_of(folder, *record), planned.workspace, planned.project);
+  return record->config != planned.config || record->key != planned.key ||
+         !is_of_project(folder, *record, planned.workspace, planned.project);
 }
 
 /// The number of the newest folder of the planned run among the `existing` ones of its id; 0: there
@@ -141,7 +142,8 @@ int new_number(const std::vector<int>& existing, const std::vector<int>& taken) 
 }
 
 /// The newest of the `existing` runs of that id whose project is gone from the planned run's
-/// workspace: it may have been renamed since. None: "".
+/// workspace, or with its whole workspace: it may have been renamed since, or this may be that
+/// workspace without its id. None: "".
 std::string orphan_of(const RunRecord& planned,
                       const std::string& id,
                       const std::vector<int>& existing,
@@ -151,10 +153,11 @@ std::string orphan_of(const RunRecord& planned,
     if (folder.is_linked()) continue;
     try {
       const RunRecord record = folder.record();
-      if (record.config == planned.config && record.project != planned.project &&
-          record.workspace == planned.workspace &&
-          !is_folder(fs::path(record.workspace) / record.project))
-        return folder.id();
+      const bool is_gone =
+          !project::may_be_project_folder(fs::path(record.workspace) / record.project);
+      const bool may_be_own =
+          record.project == planned.project || record.workspace == planned.workspace;
+      if (record.config == planned.config && is_gone && may_be_own) return folder.id();
     } catch (const Error&) {
       continue;  // a damaged one is reported by lists
     }

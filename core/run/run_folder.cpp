@@ -39,6 +39,7 @@ void fields(Visitor& visit, RunRecord& record) {
   visit.field("id", record.id);
   visit.field("project", record.project);
   visit.optional("workspace", record.workspace);
+  visit.optional("workspace_id", record.workspace_id);
   visit.field("config", record.config);
   visit.field("key", record.key);
   visit.field("created", record.created);

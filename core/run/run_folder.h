@@ -25,10 +25,11 @@ struct RunRecord {
   std::string project;  ///< path of the project below the workspace, e.g. "projects/canon"
   /// Root of the workspace, absolute; "": not recorded, as of a run that came from elsewhere.
   std::string workspace = {};
-  std::string config;    ///< name of the config, without .yaml
-  std::string key;       ///< run_key(identity)
-  std::string created;   ///< UTC
-  std::string command;   ///< as typed
+  std::string workspace_id = {};  ///< project::workspace_id of it, "": not recorded
+  std::string config;             ///< name of the config, without .yaml
+  std::string key;                ///< run_key(identity)
+  std::string created;            ///< UTC
+  std::string command;            ///< as typed
   std::string revision;  ///< git commit of the workspace, "…-dirty" with changed files, or ""
   std::string imported_from;  ///< folder of an imported model, or ""
   std::string imported =

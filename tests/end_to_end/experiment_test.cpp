@@ -344,6 +344,57 @@ TEST_CASE("the name of a config without a run does not mean a run of another con
   CHECK(contains(forge.call(begins).err, ", from the weights of " + id + "\n"));
 }
 
+TEST_CASE("the name of a config does not mean a run of another project's config of that name") {
+  Program forge;
+  const fs::path workspace = make_tiny_workspace(forge.folder());
+  const fs::path own = workspace / "projects/other";
+  fs::copy(workspace / "projects/canon", own, fs::copy_options::recursive);
+  forge.working_directory = workspace / "projects/canon";
+  REQUIRE(forge.call(tiny({"run", "train_llama"}, 2)).exit_code == 0);
+  const std::string id = forge.only_run().filename().string();
+  const auto begin_from = [&](const std::string& config, const std::string& seed) {
+    std::vector<std::string> command = tiny({"run", config, "--seed", seed}, 2);
+    command.insert(command.end(), {"--set", "train.initial_weights=train_llama"});
+    return forge.call(command);
+  };
+  REQUIRE(begin_from("train_llama", "7").exit_code == 0);
+  REQUIRE(forge.call({"runs", "rm", "--where", "seed=7"}).exit_code == 0);
+  const std::string refusal = "config 'train_llama' has no run here, and '" + id +
+                              "' is one of project '" + (workspace / "projects/canon").string() +
+                              "'";
+  // In the other project, and from the root for the other project's config.
+  forge.working_directory = own;
+  for (const auto& command : {std::vector<std::string>{"eval", "train_llama"},
+                              std::vector<std::string>{"runs", "show", "train_llama"},
+                              std::vector<std::string>{"runs", "rm", "train_llama"}}) {
+    const Outcome refused = forge.call(command);
+    INFO(refused.err);
+    CHECK(refused.exit_code != 0);
+    CHECK(contains(refused.err, refusal));
+  }
+  CHECK(contains(begin_from("train_llama", "7").err, refusal));
+  forge.working_directory = workspace;
+  CHECK(contains(begin_from("projects/other:train_llama", "7").err, refusal));
+  CHECK(begin_from("projects/canon:train_llama", "7").exit_code == 0);
+  // There both projects have that config, and one of them the run.
+  REQUIRE(forge.call({"runs", "rm", "--where", "seed=7"}).exit_code == 0);
+  CHECK(forge.call({"runs", "show", "train_llama"}).exit_code == 0);
+  CHECK(forge.call({"runs", "show", id}).exit_code == 0);
+}
+
+TEST_CASE("what cannot be read of a completed run does not keep other runs from beginning") {
+  Program forge;
+  REQUIRE(forge.call(tiny({"run", "train_llama"}, 2)).exit_code == 0);
+  write_file_atomic(forge.only_run() / "remarks.json", "{");
+  std::vector<std::string> command = tiny({"run", "train_llama"}, 2);
+  command.insert(command.end(), {"--seeds", "2"});
+  const Outcome ran = forge.call(command);
+  INFO(ran.err);
+  CHECK(ran.exit_code == 0);
+  CHECK(contains(ran.err, "; whether it is archived cannot be read: "));
+  CHECK(json::parse(forge.call({"runs", "--json"}).out).size() == 2);
+}
+
 TEST_CASE("what a config and a table lose to a misspelt word is said where runs are planned") {
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());

@@ -244,6 +244,7 @@ run::RunFolder make_unstarted_run(const std::filesystem::path& runs_dir, const M
   record.id = run.id.empty() ? run.config + "-" + record.key : run.id;
   record.project = run.project;
   record.workspace = run.workspace;
+  record.workspace_id = run.workspace_id;
   record.config = run.config;
   record.created = run.created;
   record.imported = run.imported;

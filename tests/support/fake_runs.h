@@ -73,7 +73,8 @@ struct MadeRun {
 
   std::string id;  ///< name of the folder, "": <config>-<key>
   std::string project = "projects/canon";
-  std::string workspace;  ///< "": not recorded
+  std::string workspace;     ///< "": not recorded
+  std::string workspace_id;  ///< "": not recorded
   std::string config = "train_llama";
   std::string created = "2026-11-20T10:00:00.000Z";
   std::string begun = {};     ///< when its attempt began; "": as soon as it was made

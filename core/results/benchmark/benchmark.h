@@ -64,10 +64,12 @@ const std::vector<std::string>& names_of(Kind);
 
 /// The call of forge that measured; the same for all its records.
 struct BenchInvocation {
-  std::string id;        ///< "20261121T164512Z-1a2b3c4d"
-  std::string created;   ///< UTC
-  std::string command;   ///< as typed
-  std::string revision;  ///< git commit of the workspace, ""
+  std::string id;                 ///< "20261121T164512Z-1a2b3c4d"
+  std::string created;            ///< UTC
+  std::string command;            ///< as typed
+  std::string revision;           ///< git commit of the workspace, ""
+  std::string workspace = {};     ///< its root; "": not recorded
+  std::string workspace_id = {};  ///< project::workspace_id of it, "": not recorded
   std::string forge_version;
   std::string host;
   std::vector<std::string> configs;  ///< all that were measured in turns, in their order

@@ -52,6 +52,8 @@ void fields(Visitor& visit, BenchInvocation& call) {
   visit.field("created", call.created);
   visit.field("command", call.command);
   visit.optional("revision", call.revision);
+  visit.optional("workspace", call.workspace);
+  visit.optional("workspace_id", call.workspace_id);
   visit.optional("forge_version", call.forge_version);
   visit.optional("host", call.host);
   visit.optional("configs", call.configs);

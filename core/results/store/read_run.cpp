@@ -51,6 +51,7 @@ Description describe(const run::RunFolder& folder) {
   run.id = folder.id();
   run.project = record.project;
   run.workspace = record.workspace;
+  run.workspace_id = record.workspace_id;
   run.config = record.config;
   run.key = record.key;
   run.name = experiment.name;

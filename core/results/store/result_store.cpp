@@ -281,7 +281,8 @@ std::string place_of(const RunSummary& run, const fs::path& runs_dir) {
   const run::RunFolder folder(runs_dir / run.id);
   std::string workspace = run.workspace;
   try {
-    call_patiently(moment, {}, [&] { workspace = run::workspace_of(folder, folder.record()); });
+    call_patiently(
+        moment, {}, [&] { workspace = run::workspace_of(folder, folder.record()).root; });
   } catch (const Error& problem) {
     if (may_pass(problem)) throw;
     // A damaged one is reported by lists.
@@ -326,18 +327,18 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
   std::vector<RunSummary> found =
       with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
   if (filter.workspace.empty()) return found;
-  std::map<std::string, bool> known;
-  const auto is_another = [&](const std::string& workspace) {
-    const auto [found_one, is_new] = known.try_emplace(workspace);
+  std::map<std::pair<std::string, std::string>, bool> known;
+  const auto is_another = [&](const RunSummary& run) {
+    const auto [found_one, is_new] = known.try_emplace({run.workspace, run.workspace_id});
     if (is_new)
-      found_one->second =
-          project::is_another_workspace(workspace, filter.workspace, filter.project);
+      found_one->second = project::is_another_workspace(
+          {run.workspace, run.workspace_id}, filter.workspace, filter.project);
     return found_one->second;
   };
   std::vector<RunSummary> of_workspace;
   for (RunSummary& run : found) {
-    if (is_another(run.workspace)) run.workspace = place_of(run, filter.runs_dir);
-    if (!is_another(run.workspace)) of_workspace.push_back(std::move(run));
+    if (is_another(run)) run.workspace = place_of(run, filter.runs_dir);
+    if (!is_another(run)) of_workspace.push_back(std::move(run));
   }
   return of_workspace;
 }
@@ -464,9 +465,14 @@ std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& fi
         *database_, "SELECT record FROM benchmarks" + where.sql() + " ORDER BY created DESC, id");
     where.bind(statement);
     std::vector<benchmark::Record> records;
-    while (statement.executeStep())
-      records.push_back(
-          benchmark::record_from_json(json_or_null(statement.getColumn(0).getString())));
+    while (statement.executeStep()) {
+      auto record = benchmark::record_from_json(json_or_null(statement.getColumn(0).getString()));
+      const project::RecordedWorkspace measured_in = {record.call.workspace,
+                                                      record.call.workspace_id};
+      if (filter.workspace.empty() ||
+          !project::is_another_workspace(measured_in, filter.workspace, record.project))
+        records.push_back(std::move(record));
+    }
     return records;
   });
 }

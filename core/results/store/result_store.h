@@ -107,6 +107,7 @@ struct RunFilter {
 struct BenchmarkFilter {
   std::vector<std::string> configs;  ///< any of these
   std::string project;
+  std::string workspace = {};  ///< as in RunFilter
   std::optional<benchmark::Kind> kind;
 };
 

@@ -24,7 +24,8 @@ using Scores = std::map<std::string, worker::Score>;
 struct RunSummary {
   std::string id;
   std::string project;
-  std::string workspace;  ///< root of the project's workspace, "": not recorded
+  std::string workspace;     ///< root of the project's workspace, "": not recorded
+  std::string workspace_id;  ///< project::workspace_id of it, "": not recorded
   std::string config;
   std::string key;
   std::string name;
@@ -122,6 +123,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("id", run.id);
   visit.column("project", run.project);
   visit.column("workspace", run.workspace);
+  visit.column("workspace_id", run.workspace_id);
   visit.column("config", run.config);
   visit.column("key", run.key);
   visit.column("name", run.name);

@@ -7,6 +7,7 @@ CREATE TABLE runs (
   id                    TEXT PRIMARY KEY,   -- name of the run's folder
   project               TEXT NOT NULL,
   workspace             TEXT NOT NULL,      -- its root, '': not recorded
+  workspace_id          TEXT NOT NULL,      -- that it keeps where it is moved, '': not recorded
   config                TEXT NOT NULL,
   key                   TEXT NOT NULL,      -- hash of what identifies the run
   name                  TEXT NOT NULL,

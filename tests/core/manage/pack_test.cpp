@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/project/workspace.h"
 #include "core/run/annotations.h"
 #include "core/run/runs_dir.h"
 #include "tests/core/run/fixture.h"
@@ -110,6 +111,15 @@ TEST_CASE("a run that is imported belongs to the workspace that it comes to", "[
   CHECK(expected.imported >= before);
   CHECK(expected.imported <= utc_timestamp());
   REQUIRE(to_json(imported.folder.record()) == to_json(expected));
+  // It is of the workspace's project of that path, where it has one.
+  const TemporaryFolder own;
+  own.write("forge_workspace/workspace.yaml", "");
+  own.write(expected.project + "/meta.yaml", "");
+  const run::RunRecord known =
+      import_packed_run(run.path(), own / "runs", {}, own.path()).folder.record();
+  CHECK(known.workspace == own.path().string());
+  CHECK(known.workspace_id == project::workspace_id(own.path()));
+  CHECK_FALSE(known.workspace_id.empty());
 }
 
 TEST_CASE("messages of all processes are packed", "[upkeep][pack]") {

@@ -52,6 +52,31 @@ TEST_CASE("a run remembers where its files were moved, and of others nothing", "
   CHECK(run.record().workspace == now.string());
 }
 
+TEST_CASE("what a run says of its workspace stays where that is another's", "[run][moved]") {
+  const tests::TemporaryFolder folder, runs;
+  const fs::path before = folder / "before", other = folder / "other";
+  for (const fs::path& root : {before, other})
+    for (const char* name : {"forge_workspace/workspace.yaml", "projects/canon/meta.yaml", "a.txt"})
+      folder.write((root.filename() / name).string(), "");
+  RunInputs inputs = tests::small_inputs();
+  inputs.workspace = before.string();
+  inputs.experiment["data"] = {{"path", (before / "a.txt").string()}};
+  PlannedRun planned = plan_run(inputs, runs.path(), false);
+  planned.record.workspace_id = project::made_workspace_id(before);
+  write_run_folder(planned, inputs);
+  fs::rename(before, folder / "away");
+  const json recorded = planned.folder.config();
+  const json found = find_moved_files(recorded, {{before, other}});
+  REQUIRE(found["data"]["path"] == (other / "a.txt").string());
+  remember_places(planned.folder, found, other.string());
+  CHECK(planned.folder.config() == recorded);
+  CHECK(planned.folder.record().workspace == before.string());
+  const fs::path away = folder / "away";
+  remember_places(planned.folder, find_moved_files(recorded, {{before, away}}), away.string());
+  CHECK(planned.folder.config()["data"]["path"] == (away / "a.txt").string());
+  CHECK(planned.folder.record().workspace == away.string());
+}
+
 TEST_CASE("a run does not begin in the workspace that is at its own one's old place",
           "[run][moved]") {
   const tests::TemporaryFolder folder;

@@ -1,6 +1,8 @@
 #include "core/run/plan.h"
+
 #include "core/base/files.h"
 #include "core/config/experiment.h"
+#include "core/project/workspace.h"
 #include "core/run/event_log.h"
 #include "core/run/program_hash.h"
 #include "core/run/queue/queue.h"
@@ -317,6 +319,34 @@ TEST_CASE("projects of one path in two workspaces have runs of their own", "[run
   // A workspace that was moved keeps its runs.
   std::filesystem::remove_all(first / "projects");
   REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
+}
+
+TEST_CASE("a workspace that is away keeps its runs, and one without its id is told",
+          "[run][plan]") {
+  const TemporaryFolder runs, folder;
+  for (const char* name : {"first", "second"}) {
+    folder.write(std::string(name) + "/forge_workspace/workspace.yaml", "");
+    folder.write(std::string(name) + "/projects/one/meta.yaml", "name: one\n");
+  }
+  RunInputs ours = small_inputs(), theirs = small_inputs();
+  ours.project = theirs.project = "projects/one";
+  ours.workspace = (folder / "first").string();
+  theirs.workspace = (folder / "second").string();
+  PlannedRun own = plan_run(ours, runs.path(), false);
+  own.record.workspace_id = project::made_workspace_id(ours.workspace);
+  write_run_folder(own, ours);
+  tests::complete(own.folder);
+  std::filesystem::rename(folder / "first", folder / "away");
+  const PlannedRun other = plan_run(theirs, runs.path(), false);
+  CHECK(other.action == Action::start);
+  CHECK(other.record.id == own.record.id + "-2");
+  CHECK(other.orphan == own.record.id);
+  ours.workspace = (folder / "away").string();
+  CHECK(plan_run(ours, runs.path(), false).action == Action::cached);
+  // With the id it is that workspace.
+  make_directories(project::workspace_id_file(theirs.workspace).parent_path());
+  write_file_atomic(project::workspace_id_file(theirs.workspace), own.record.workspace_id + "\n");
+  CHECK(plan_run(theirs, runs.path(), false).action == Action::cached);
 }
 
 TEST_CASE("programs of one name in two folders are two programs", "[run][plan]") {

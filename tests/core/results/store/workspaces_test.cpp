@@ -1,9 +1,11 @@
 // Runs of several workspaces in one runs folder.
 
+#include "core/project/workspace.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/ablation.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge::store {
@@ -41,6 +43,54 @@ TEST_CASE("a project has no runs of the project of its path in another workspace
   const std::filesystem::path link = runs / "link";
   std::filesystem::create_directory_symlink(here.path(), link);
   CHECK(ids_of(link.string()) == Ids{"ours", "moved", "older"});
+}
+
+TEST_CASE("of a workspace that is not to be seen its id tells whose runs are whose", "[store]") {
+  const tests::TemporaryFolder folder;
+  for (const char* name : {"first", "second", "closed"}) {
+    folder.write(std::string(name) + "/forge_workspace/workspace.yaml", "");
+    folder.write(std::string(name) + "/projects/canon/meta.yaml", "name: canon\n");
+  }
+  const auto make = [&](const std::string& id, const std::string& name, bool has_id) {
+    tests::MadeRun run;
+    run.id = id;
+    run.workspace = (folder / name).string();
+    if (has_id) run.workspace_id = project::made_workspace_id(folder / name);
+    make_completed_run(folder / "runs", run);
+  };
+  make("of_first", "first", true);
+  make("of_closed", "closed", true);
+  make("of_closed_without", "closed", false);
+  const auto ids_of = [&](const std::string& name) {
+    RunFilter filter;
+    filter.project = "projects/canon";
+    filter.workspace = (folder / name).string();
+    ResultStore store(store_path(folder / "runs"));
+    store.sync(folder / "runs");
+    std::string ids;
+    for (const RunSummary& run : store.runs(filter)) ids += run.id + " ";
+    return ids;
+  };
+  CHECK(ids_of("first") == "of_first ");
+  CHECK(ids_of("second").empty());
+  std::filesystem::rename(folder / "first", folder / "moved");
+  CHECK(ids_of("moved") == "of_first ");
+  CHECK(ids_of("second").empty());
+  // Another user's home, which this one may not look into; root may.
+  using std::filesystem::perms;
+  permissions(folder.path(), perms::all);
+  permissions(folder / "closed", perms::owner_all);
+  const std::string said = tests::words_of_other_user([&] {
+    const project::RecordedWorkspace of_closed = {(folder / "closed").string(), ""};
+    const project::RecordedWorkspace gone = {(folder / "gone").string(), ""};
+    std::string words;
+    for (const auto& recorded : {of_closed, gone})
+      words += project::is_another_workspace(recorded, folder / "second", "projects/canon")
+                   ? "another "
+                   : "moved ";
+    return words;
+  });
+  if (::geteuid() == 0) CHECK(said == "another moved ");
 }
 
 }  // namespace
