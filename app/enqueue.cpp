@@ -60,7 +60,7 @@ std::set<std::string> enqueue(const Context& context,
     entry.group = group.name;
     entry.priority = options.priority.value_or(0);
     entry.submitted = group.submitted;
-    entry.position = static_cast<int64_t>(entries.size()) - 1;
+    entry.position = &run - in_order.data();
     entry.host = run::host_name();
     entry.devices = run.demand.devices;
     entry.units = run.demand.units;
@@ -90,7 +90,7 @@ std::set<std::string> enqueue(const Context& context,
   // What was active when it was looked for may have been stopped since.
   const auto has_stopped = [&](const queue::QueueEntry& entry) {
     const run::RunFolder folder(context.runs_dir() / entry.run);
-    const bool has_ended = !queue->holds(entry.run) && !folder.is_running() &&
+    const bool has_ended = !queue->find(entry.run) && !folder.is_running() &&
                            folder.state() != run::RunState::completed;
     if (has_ended && entry.devices.empty())
       std::cerr << tables::printable(entry.run)

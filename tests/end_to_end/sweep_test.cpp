@@ -408,6 +408,44 @@ TEST_CASE("a run that another user's search leaves goes on for who asks for the 
   CHECK(ends_in(forge).completed.size() == 2);
 }
 
+TEST_CASE("a run that another user's search trains goes on for who asks for it meanwhile") {
+  if (::geteuid() != 0) return;  // only root can be two users
+  const bool asks_by_search = GENERATE(false, true);
+  Program forge;
+  const WorkerGate gate(forge);
+  std::filesystem::create_directory(forge.runs_dir());
+  for (const auto& path :
+       {forge.folder().path(), forge.runs_dir(), forge.folder() / "gated-worker"})
+    permissions(path, std::filesystem::perms::all);
+  forge.environment["FORGE_CACHE_DIR"] = (forge.folder() / "cache").string();
+  Program own;
+  own.environment = forge.environment;
+  REQUIRE(own.call({"--version"}).exit_code == 0);  // the files of its output are there
+  forge.as_nobody = true;
+  if (forge.call({"--version"}).exit_code == 127) return;  // it cannot reach the build folder
+  const int searching = forge.start(search_for_first("1", "1e-6,1e-2"));
+  const std::string run = queued_ids(forge, 2)[0];
+  REQUIRE(wait_until([&] { return status_of(forge, run) == "running"; }));
+  std::vector<std::string> asked = tiny({"run", "train_canon_a"}, steps);
+  for (const char* setting : {"train.eval_every=20", "train.log_every=20"})
+    asked.insert(asked.end(), {"--set", setting});
+  if (asks_by_search) {
+    asked.insert(asked.end(), {"--sweep", "optimizer.lr=1e-6,2e-6", "--halving", "40"});
+  } else {
+    asked.insert(asked.end(), {"--set", "optimizer.lr=1e-6"});
+  }
+  const int asking = own.start(asked);
+  REQUIRE(wait_until([&] { return contains(own.errors(), "already running, following it"); }));
+  gate.open();
+  const Outcome ended = Program::wait_for(asking);
+  INFO(ended.err);
+  CHECK(ended.exit_code == 0);
+  CHECK(Program::wait_for(searching).exit_code == 0);
+  // As far as it was asked for: at least to the rung of the search that began later.
+  for (const json& each : json::parse(own.call({"runs", "--json"}).out))
+    if (each.at("id") == run) CHECK(each.at("step") >= (asks_by_search ? 40 : steps));
+}
+
 TEST_CASE("halving refuses runs that it cannot compare") {
   const Program forge;
   const auto says = [&](const std::vector<std::string>& more, const std::string& what) {

@@ -266,6 +266,7 @@ void require_sound(const QueueEntry& entry) {
   require(is_name(entry.host), "host");
   require(is_count(entry.units), "units");
   require(is_count(entry.count), "count");
+  require(entry.position >= 0, "position");
   const auto require_sound_devices = [&](const Asker& asker) {
     for (const LeaseDevice& device : asker.devices) {
       require(!device.name.empty() && is_name(device.name) && is_count(device.units), "devices");
