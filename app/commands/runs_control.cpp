@@ -9,6 +9,7 @@
 #include "app/command_line.h"
 #include "app/execute_runs.h"
 #include "app/follow_runs.h"
+#include "app/launch.h"
 #include "app/run_wait.h"
 #include "app/runs.h"
 #include "app/terminal.h"
@@ -357,29 +358,44 @@ std::string resume_problem(const Context& context, const run::RunFolder& folder)
   }
 }
 
+/// None where nothing is to be done, which it says.
+std::optional<PendingRun> pending_run(const Context& context,
+                                      const run::RunFolder& folder,
+                                      const QueueOptions& queue) {
+  wait_until_stopped(folder);
+  manage::require_not_removed(folder);
+  const std::string reason = resume_problem(context, folder);
+  if (!reason.empty()) {
+    std::cerr << tables::printable(folder.id()) << " " << reason << "\n";
+    return std::nullopt;
+  }
+  if (folder.is_running()) {
+    std::cerr << tables::printable(folder.id()) << " is running already"
+              << (queue.detach
+                      ? ""
+                      : ", following it (Ctrl-C leaves it to other commands that ask for it)")
+              << "\n";
+    return PendingRun{folder.id(), "", {record_of(folder), folder, run::Action::running}, {}};
+  }
+  const bool is_closed = queue::closed_path(folder).has_value();  // it fails alone
+  return is_closed ? unprepared(folder) : prepare_resume(context, folder, queue.jobs);
+}
+
 int resume(const Context& context, const RunsResumeOptions& options) {
   allow_detaching();
   const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
   std::vector<PendingRun> runs;
+  bool some_cannot = false;
   for (const run::RunFolder& folder : folders) {
-    wait_until_stopped(folder);
-    manage::require_not_removed(folder);
-    const std::string reason = resume_problem(context, folder);
-    if (reason.empty() && folder.is_running()) {
-      std::cerr << tables::printable(folder.id()) << " is running already"
-                << (options.queue.detach
-                        ? ""
-                        : ", following it (Ctrl-C leaves it to other commands that ask for it)")
-                << "\n";
-      runs.push_back({folder.id(), "", {record_of(folder), folder, run::Action::running}, {}});
-    } else if (reason.empty()) {
-      const bool is_closed = queue::closed_path(folder).has_value();  // it fails alone
-      runs.push_back(is_closed ? unprepared(folder)
-                               : prepare_resume(context, folder, options.queue.jobs));
-    } else {
-      std::cerr << tables::printable(folder.id()) << " " << reason << "\n";
+    try {
+      if (auto run = pending_run(context, folder, options.queue)) runs.push_back(std::move(*run));
+    } catch (const Error& problem) {
+      if (folders.size() == 1) throw;
+      report_damaged(folder.id(), problem);
+      some_cannot = true;
     }
   }
+  if (runs.empty() && some_cannot) return static_cast<int>(ExitCode::failed);
   if (runs.empty()) {
     std::cerr << "nothing to resume\n";
     if (options.json) std::cout << "[]\n";
@@ -390,7 +406,8 @@ int resume(const Context& context, const RunsResumeOptions& options) {
     return execute_runs(context, runs, options.queue, interrupts, options.json);
   }();
   if (!executed.detached) print_results(context, executed.ended, options.json);
-  return executed.exit_code;
+  const bool went_well = executed.exit_code == static_cast<int>(ExitCode::done);
+  return some_cannot && went_well ? static_cast<int>(ExitCode::failed) : executed.exit_code;
 }
 
 void add_runs_resume(const Command& runs) {

@@ -382,6 +382,33 @@ TEST_CASE("the name of a config does not mean a run of another project's config 
   CHECK(forge.call({"runs", "show", id}).exit_code == 0);
 }
 
+TEST_CASE("a run that cannot be resumed does not keep the others from it") {
+  Program forge;
+  std::vector<std::string> command = tiny({"run", "train_llama"}, 1'000'000);
+  command.insert(command.end(), {"--seeds", "2", "--jobs", "1", "--detach"});
+  REQUIRE(forge.call(command).exit_code == 0);
+  REQUIRE(wait_until([&] {
+    return json::parse(forge.call({"status", "--json"}).out).at("running").size() == 1;
+  }));
+  REQUIRE(forge.call({"runs", "stop", "--all", "--now"}).exit_code == 0);
+  REQUIRE(wait_until([&] {
+    const json status = json::parse(forge.call({"status", "--json"}).out);
+    return status.at("running").empty() && status.at("waiting").empty();
+  }));
+  const json runs = json::parse(forge.call({"runs", "--json"}).out);
+  REQUIRE(runs.size() == 2);
+  const std::string broken = runs.at(0).at("id");
+  write_file_atomic(forge.runs_dir() / broken / "request.json", "{");
+  const Outcome resumed = forge.call({"runs", "resume", "train_llama*", "--detach"});
+  INFO(resumed.err);
+  CHECK(resumed.exit_code == 1);
+  CHECK(contains(resumed.err, "error: " + broken + " cannot be run: "));
+  CHECK(contains(resumed.out + resumed.err, runs.at(1).at("id").get<std::string>()));
+  const json status = json::parse(forge.call({"status", "--json"}).out);
+  CHECK(status.at("running").size() + status.at("waiting").size() == 1);
+  CHECK(forge.call({"runs", "resume", broken}).exit_code == 1);
+}
+
 TEST_CASE("what cannot be read of a completed run does not keep other runs from beginning") {
   Program forge;
   REQUIRE(forge.call(tiny({"run", "train_llama"}, 2)).exit_code == 0);
