@@ -357,11 +357,13 @@ std::vector<CheckedRun> check_configs(const Context& context,
 
 namespace {
 
-/// Warns of blocks in the configs' own files that override nothing: '[override]' for '[overrides]'
-/// would train the baseline under the config's name. 'forge check' finds them, and more, in any
-/// number of configs.
-void warn_of_dropped_blocks(const Context& context, const std::vector<SelectedConfig>& selected) {
-  constexpr size_t most = 32;                         // checking one takes as long as resolving it
+/// Warns of blocks in the configs' own files that override nothing, or what a config they extend
+/// sets: '[override]' for '[overrides]' would train the baseline under the config's name. 'forge
+/// check' finds them, and more, in any number of configs.
+void warn_of_lost_settings(const Context& context, const std::vector<SelectedConfig>& selected) {
+  constexpr size_t most = 32;  // checking one takes as long as resolving it
+  const std::set<std::string> lost = {
+      "unknown-block", "overrides-without-super", "dotted-key-wins", "repeated-key"};
   std::map<std::string, lint::Selection> selections;  // by file
   for (const SelectedConfig& each : selected) {
     if (selections.size() > most) return;
@@ -378,7 +380,7 @@ void warn_of_dropped_blocks(const Context& context, const std::vector<SelectedCo
         where && std::any_of(selections.begin(), selections.end(), [&](const auto& selection) {
           return is_same_path(selection.first, where.source->name);
         });
-    if (finding.rule != "unknown-block" || !is_own) continue;
+    if (lost.count(finding.rule) == 0 || !is_own) continue;
     print_once(describe_remark("warning: " + finding.message, finding.where, finding.hint));
   }
 }
@@ -400,7 +402,7 @@ SelectedRuns check_selected_configs(const Context& context,
     throw Error("a table needs complete runs, and halving stops most of them",
                 "run the sweep of the table's configs without --table");
   const std::vector<SelectedConfig> selected = select_configs(context, wanted);
-  warn_of_dropped_blocks(context, selected);
+  warn_of_lost_settings(context, selected);
   if (!wanted.table.empty()) return runs_of_table(context, wanted, sweeps.values, options);
   SelectedRuns runs{check_configs(context, selected, wanted, sweeps.values, options), ""};
   if (sweeps.halving) runs.halving = settled_rule(*sweeps.halving, runs.runs);
