@@ -638,6 +638,30 @@ TEST_CASE("forge bench prints a table and compares with the first config") {
   CHECK(contains(measured.out, "torch "));
 }
 
+TEST_CASE("a backend of one's own beside forge's own ones is known by its program") {
+  Program forge;
+  const std::filesystem::path tree = make_tiny_workspace(forge.folder());
+  for (const char* name : {"bigram", "mine"})
+    std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram",
+                          tree / "backends" / name,
+                          std::filesystem::copy_options::recursive);
+  make_directories(tree / "build/release");
+  std::filesystem::copy_file(forge.binary, tree / "build/release/forge");
+  forge.binary = tree / "build/release/forge";
+  forge.working_directory = tree / "projects/canon";
+  const auto program_of = [&](const std::string& backend) {
+    const Outcome made =
+        forge.call(tiny({"run", "train_llama", "--json", "--force", "--backend", backend}, 2));
+    INFO(made.err);
+    REQUIRE(made.exit_code == 0);
+    const std::string id = json::parse(made.out).at(0).at("id");
+    const json record = json::parse(read_file(forge.runs_dir() / id / "run.json"));
+    return record.at("identity").at("program").get<std::string>();
+  };
+  CHECK(program_of("bigram").empty());  // by its numerics_version
+  CHECK_FALSE(program_of("mine").empty());
+}
+
 TEST_CASE("a table takes its speeds from measurements of its configs as they are") {
   Program forge;
   const TemporaryFolder folder;
