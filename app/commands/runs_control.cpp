@@ -339,6 +339,28 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
               backend.environment, request.device, jobs, usable_cores(), processes)};
 }
 
+/// A run that is active. It is asked for again where it stops before its end, as another user's
+/// search may stop it.
+PendingRun active_run(const Context& context, const run::RunFolder& folder, int jobs) {
+  const run::RunRecord record = record_of(folder);
+  PendingRun run{folder.id(), "", {record, folder, run::Action::running}, {}};
+  try {
+    const worker::Request request = run::read_request(folder);
+    const config::Experiment experiment = config::experiment_from_json(request.experiment);
+    context.require_allowed_command(record.id, record.identity, experiment);
+    const worker::BackendInfo& backend =
+        context.describe_backend(experiment, request.device, request.threads);
+    run.demand = queue::resource_request(backend.environment,
+                                         request.device,
+                                         jobs,
+                                         usable_cores(),
+                                         experiment.parallel.processes.count);
+  } catch (const Error&) {
+    // It is followed, and what this machine lacks is said by who resumes it.
+  }
+  return run;
+}
+
 /// A run whose files this user may not read and write.
 PendingRun unprepared(const run::RunFolder& folder) {
   return {folder.id(), "", {record_of(folder), folder, run::Action::resume}, {}};
@@ -375,7 +397,7 @@ std::optional<PendingRun> pending_run(const Context& context,
                       ? ""
                       : ", following it (Ctrl-C leaves it to other commands that ask for it)")
               << "\n";
-    return PendingRun{folder.id(), "", {record_of(folder), folder, run::Action::running}, {}};
+    return active_run(context, folder, queue.jobs);
   }
   const bool is_closed = queue::closed_path(folder).has_value();  // it fails alone
   return is_closed ? unprepared(folder) : prepare_resume(context, folder, queue.jobs);

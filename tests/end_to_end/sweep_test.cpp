@@ -410,7 +410,7 @@ TEST_CASE("a run that another user's search leaves goes on for who asks for the 
 
 TEST_CASE("a run that another user's search trains goes on for who asks for it meanwhile") {
   if (::geteuid() != 0) return;  // only root can be two users
-  const bool asks_by_search = GENERATE(false, true);
+  const std::string asks_by = GENERATE("run", "resume", "search");
   Program forge;
   const WorkerGate gate(forge);
   std::filesystem::create_directory(forge.runs_dir());
@@ -429,13 +429,14 @@ TEST_CASE("a run that another user's search trains goes on for who asks for it m
   std::vector<std::string> asked = tiny({"run", "train_canon_a"}, steps);
   for (const char* setting : {"train.eval_every=20", "train.log_every=20"})
     asked.insert(asked.end(), {"--set", setting});
-  if (asks_by_search) {
+  if (asks_by == "search") {
     asked.insert(asked.end(), {"--sweep", "optimizer.lr=1e-6,2e-6", "--halving", "40"});
   } else {
     asked.insert(asked.end(), {"--set", "optimizer.lr=1e-6"});
   }
+  if (asks_by == "resume") asked = {"runs", "resume", run};
   const int asking = own.start(asked);
-  REQUIRE(wait_until([&] { return contains(own.errors(), "already running, following it"); }));
+  REQUIRE(wait_until([&] { return contains(own.errors(), ", following it"); }));
   gate.open();
   const Outcome ended = Program::wait_for(asking);
   INFO(ended.err);
@@ -443,7 +444,7 @@ TEST_CASE("a run that another user's search trains goes on for who asks for it m
   CHECK(Program::wait_for(searching).exit_code == 0);
   // As far as it was asked for: at least to the rung of the search that began later.
   for (const json& each : json::parse(own.call({"runs", "--json"}).out))
-    if (each.at("id") == run) CHECK(each.at("step") >= (asks_by_search ? 40 : steps));
+    if (each.at("id") == run) CHECK(each.at("step") >= (asks_by == "search" ? 40 : steps));
 }
 
 TEST_CASE("halving refuses runs that it cannot compare") {
