@@ -63,6 +63,12 @@ void write_annotations(const RunFolder& folder, Annotations annotations) {
     return;
   }
   write_file_atomic(folder.annotations_file(), json_text(to_json(annotations), 2) + "\n");
+  // Whoever may read the run may know what is said of it, whatever this user's umask is.
+  constexpr auto for_data = fs::perms(0666);
+  std::error_code ignored;
+  const fs::file_status record = fs::status(folder.record_file(), ignored);
+  if (fs::is_regular_file(record))
+    fs::permissions(folder.annotations_file(), record.permissions() & for_data, ignored);
 }
 
 void check_tag(const std::string& tag) {

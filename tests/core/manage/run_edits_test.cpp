@@ -38,6 +38,13 @@ TEST_CASE("remarks are kept in the run folder and without any there is no file",
   REQUIRE(read.tags == Texts{"a", "paper"});
   REQUIRE(read.note == "said \"so\"");
   REQUIRE_FALSE(read.archived);
+  // Who shares the run reads them, whatever the umask of who wrote them.
+  permissions(run.record_file(), std::filesystem::perms(0664));
+  const mode_t umask_before = ::umask(077);
+  edit_annotations(run, [](run::Annotations& remarks) { remarks.note += "!"; });
+  ::umask(umask_before);
+  CHECK(std::filesystem::status(run.annotations_file()).permissions() ==
+        std::filesystem::perms(0664));
   edit_annotations(run, [](run::Annotations& remarks) { remarks = {}; });
   REQUIRE_FALSE(fs::exists(run.annotations_file()));
 }
