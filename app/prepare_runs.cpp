@@ -67,25 +67,15 @@ std::string completed_hint(const run::PlannedRun& planned) {
          "' shows it again, --force runs it again)";
 }
 
-/// A renamed project begins with no runs: its old ones keep the name that it had. So does one of a
-/// workspace that was made anew elsewhere.
+/// A renamed project begins with no runs: its old ones keep the name that it had.
 void tell_orphan(const CheckedRun& checked, const run::PlannedRun& planned) {
   if (planned.orphan.empty()) return;
   const run::RunRecord record =
       run::RunFolder(planned.folder.path().parent_path() / planned.orphan).record();
   std::cerr << "note: " << checked.label << ": " << tables::printable(planned.orphan)
-            << " is the same run of ";
-  if (record.project != planned.record.project) {
-    std::cerr << "project '" << tables::printable(record.project)
-              << "', whose folder is gone; where that is this project under its old name, give it "
-                 "that name again to go on with its runs\n";
-    return;
-  }
-  const std::filesystem::path id_file = project::workspace_id_file(planned.record.workspace);
-  std::cerr << "the workspace '" << tables::printable(record.workspace)
-            << "', which is not there; where that is this workspace, write its id, '"
-            << tables::printable(record.workspace_id) << "', into '"
-            << tables::printable(id_file.string()) << "' to go on with its runs\n";
+            << " is the same run of project '" << tables::printable(record.project)
+            << "', whose folder is gone; where that is this project under its old name, give it "
+               "that name again to go on with its runs\n";
 }
 
 /// A command that asks for a run which another one asked for sets what changes no number anew, but

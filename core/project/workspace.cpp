@@ -226,13 +226,15 @@ std::string made_workspace_id(const fs::path& root) {
   return workspace_id(root);
 }
 
-bool is_another_workspace(const RecordedWorkspace& recorded,
-                          const fs::path& root,
-                          const std::string& project) {
-  if (recorded.root.empty() || recorded.root == root) return false;
+WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
+                              const fs::path& root,
+                              const std::string& project) {
+  if (recorded.root.empty() || recorded.root == root) return WorkspaceRelation::same;
   const fs::path folder = fs::path(recorded.root) / project;
-  if (is_project_folder(folder)) return !is_same_path(recorded.root, root);
-  return recorded.id.empty() ? may_be_project_folder(folder) : recorded.id != workspace_id(root);
+  if (is_project_folder(folder))  // a copy has the same id
+    return is_same_path(recorded.root, root) ? WorkspaceRelation::same : WorkspaceRelation::another;
+  if (!recorded.id.empty() && recorded.id == workspace_id(root)) return WorkspaceRelation::same;
+  return may_be_project_folder(folder) ? WorkspaceRelation::another : WorkspaceRelation::away;
 }
 
 std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, const fs::path& from) {

@@ -55,13 +55,15 @@ struct RecordedWorkspace {
   std::string root, id;
 };
 
-/// Whether it is another workspace than the one at `root`. By its old path it is none, and another
-/// one where the project at `project` is to be seen under the recorded path. Where nothing is to be
-/// seen, as it was moved, is not mounted, or this user may not look, the id tells; of one that has
-/// none recorded, whether its project is gone.
-bool is_another_workspace(const RecordedWorkspace& recorded,
-                          const std::filesystem::path& root,
-                          const std::string& project);
+/// What it is to the workspace at `root`.
+enum class WorkspaceRelation {
+  same,     ///< it has the same path or id, or no path is recorded
+  another,  ///< its project at `project` is to be seen elsewhere, or this user may not look for it
+  away      ///< not there: moved, removed, not mounted, or on another machine
+};
+WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
+                              const std::filesystem::path& root,
+                              const std::string& project);
 
 /// Whether a path is the folder or lies below it, by their text alone.
 bool lies_below(const std::filesystem::path& path, const std::filesystem::path& folder);

@@ -58,9 +58,13 @@ void remember_places(const RunFolder& folder,
   if (!can_write(folder.path()) || queue::is_of_other_user(folder.path())) return;
   RunRecord record = folder.record();
   const Json recorded = folder.config(record);
+  const auto relation =
+      project::relation_of({record.workspace, record.workspace_id}, workspace, record.project);
+  // One that is away with an id of its own may come back.
+  const bool may_come_back =
+      relation == project::WorkspaceRelation::away && !record.workspace_id.empty();
   const bool is_anothers = !workspace.empty() && !is_replaced &&
-                           project::is_another_workspace(
-                               {record.workspace, record.workspace_id}, workspace, record.project);
+                           (relation == project::WorkspaceRelation::another || may_come_back);
   Json now = recorded;
   for (const Json::json_pointer& place : all_places(recorded)) {
     const std::string before = path_at(recorded, place), path = path_at(config, place);
@@ -104,12 +108,22 @@ project::RecordedWorkspace workspace_of(const RunFolder& folder, const RunRecord
   return {moved_to.empty() ? record.workspace : moved_to, record.workspace_id};
 }
 
+bool is_anothers_run(const RunFolder& folder,
+                     project::WorkspaceRelation relation,
+                     const std::string& workspace_id) {
+  const bool is_away = relation == project::WorkspaceRelation::away && !workspace_id.empty();
+  return relation == project::WorkspaceRelation::another ||
+         (is_away && queue::is_of_other_user(folder.path()));
+}
+
 bool is_of_project(const RunFolder& folder,
                    const RunRecord& record,
                    const std::string& workspace_root,
                    const std::string& project) {
-  return record.project == project &&
-         !project::is_another_workspace(workspace_of(folder, record), workspace_root, project);
+  if (record.project != project) return false;
+  const project::RecordedWorkspace recorded = workspace_of(folder, record);
+  return !is_anothers_run(
+      folder, project::relation_of(recorded, workspace_root, project), recorded.id);
 }
 
 void require_own_workspace(const RunFolder& folder,

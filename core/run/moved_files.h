@@ -47,6 +47,13 @@ std::string moved_workspace(const RunFolder& folder,
 /// folder, where it is now.
 project::RecordedWorkspace workspace_of(const RunFolder& folder, const RunRecord& record);
 
+/// Whether a run is another workspace's, by what the recorded one, of that id, is to this one. Of
+/// one that is away this user's runs are not: it was moved, or made anew. Another user's are, since
+/// it may be on another machine; where no id was recorded they are not.
+bool is_anothers_run(const RunFolder& folder,
+                     project::WorkspaceRelation relation,
+                     const std::string& workspace_id);
+
 /// Whether a run is of the project at `project` below that root of a workspace, wherever the two
 /// were when it was made.
 bool is_of_project(const RunFolder& folder,

@@ -142,8 +142,7 @@ int new_number(const std::vector<int>& existing, const std::vector<int>& taken) 
 }
 
 /// The newest of the `existing` runs of that id whose project is gone from the planned run's
-/// workspace, or with its whole workspace: it may have been renamed since, or this may be that
-/// workspace without its id. None: "".
+/// workspace: it may have been renamed since. None: "".
 std::string orphan_of(const RunRecord& planned,
                       const std::string& id,
                       const std::vector<int>& existing,
@@ -153,11 +152,10 @@ std::string orphan_of(const RunRecord& planned,
     if (folder.is_linked()) continue;
     try {
       const RunRecord record = folder.record();
-      const bool is_gone =
-          !project::may_be_project_folder(fs::path(record.workspace) / record.project);
-      const bool may_be_own =
-          record.project == planned.project || record.workspace == planned.workspace;
-      if (record.config == planned.config && is_gone && may_be_own) return folder.id();
+      if (record.config == planned.config && record.project != planned.project &&
+          record.workspace == planned.workspace &&
+          !is_folder(fs::path(record.workspace) / record.project))
+        return folder.id();
     } catch (const Error&) {
       continue;  // a damaged one is reported by lists
     }

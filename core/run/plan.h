@@ -65,7 +65,7 @@ struct PlannedRun {
   Action action = Action::start;
   int attempt = 0;  ///< that had ended last when this was decided; 0: none, or one was active
   std::optional<Error> problem = {};  ///< of a damaged run: what is wrong, and what would mend it
-  /// Id of the same run of a project or workspace whose folder is gone, where this one is new; "".
+  /// Id of the same run of a project whose folder is gone, where this one is new; "".
   std::string orphan = {};
 };
 

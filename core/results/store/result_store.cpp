@@ -327,13 +327,14 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
   std::vector<RunSummary> found =
       with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
   if (filter.workspace.empty()) return found;
-  std::map<std::pair<std::string, std::string>, bool> known;
+  std::map<std::pair<std::string, std::string>, project::WorkspaceRelation> known;
   const auto is_another = [&](const RunSummary& run) {
     const auto [found_one, is_new] = known.try_emplace({run.workspace, run.workspace_id});
     if (is_new)
-      found_one->second = project::is_another_workspace(
-          {run.workspace, run.workspace_id}, filter.workspace, filter.project);
-    return found_one->second;
+      found_one->second =
+          project::relation_of({run.workspace, run.workspace_id}, filter.workspace, filter.project);
+    return run::is_anothers_run(
+        run::RunFolder(filter.runs_dir / run.id), found_one->second, run.workspace_id);
   };
   std::vector<RunSummary> of_workspace;
   for (RunSummary& run : found) {
@@ -470,7 +471,8 @@ std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& fi
       const project::RecordedWorkspace measured_in = {record.call.workspace,
                                                       record.call.workspace_id};
       if (filter.workspace.empty() ||
-          !project::is_another_workspace(measured_in, filter.workspace, record.project))
+          project::relation_of(measured_in, filter.workspace, record.project) !=
+              project::WorkspaceRelation::another)
         records.push_back(std::move(record));
     }
     return records;

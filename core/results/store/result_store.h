@@ -96,7 +96,7 @@ struct RunFilter {
   std::optional<run::RunState> status;
   bool archived = false;  ///< archived runs too
   /// Root of the workspace of `project`: no runs of another one's project of that path
-  /// (project::is_another_workspace).
+  /// (run::is_of_project).
   std::string workspace = {};
   /// Where the runs' folders are, with `workspace`: their place tells of those that were moved with
   /// their workspace. Empty: it is not asked.

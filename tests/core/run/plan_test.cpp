@@ -321,8 +321,7 @@ TEST_CASE("projects of one path in two workspaces have runs of their own", "[run
   REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
 }
 
-TEST_CASE("a workspace that is away keeps its runs, and one without its id is told",
-          "[run][plan]") {
+TEST_CASE("another user's workspace that is away keeps its runs", "[run][plan]") {
   const TemporaryFolder runs, folder;
   for (const char* name : {"first", "second"}) {
     folder.write(std::string(name) + "/forge_workspace/workspace.yaml", "");
@@ -337,16 +336,25 @@ TEST_CASE("a workspace that is away keeps its runs, and one without its id is to
   write_run_folder(own, ours);
   tests::complete(own.folder);
   std::filesystem::rename(folder / "first", folder / "away");
+  CHECK(plan_run(theirs, runs.path(), false).action == Action::cached);  // this user's own
+  if (::geteuid() != 0) return;  // only root can be two users
+  REQUIRE(::chown(own.folder.path().c_str(), 12345, 12345) == 0);
   const PlannedRun other = plan_run(theirs, runs.path(), false);
   CHECK(other.action == Action::start);
   CHECK(other.record.id == own.record.id + "-2");
-  CHECK(other.orphan == own.record.id);
   ours.workspace = (folder / "away").string();
   CHECK(plan_run(ours, runs.path(), false).action == Action::cached);
-  // With the id it is that workspace.
-  make_directories(project::workspace_id_file(theirs.workspace).parent_path());
-  write_file_atomic(project::workspace_id_file(theirs.workspace), own.record.workspace_id + "\n");
-  CHECK(plan_run(theirs, runs.path(), false).action == Action::cached);
+}
+
+TEST_CASE("a run that another user lets nobody read is not the planned one", "[run][plan]") {
+  const TemporaryFolder runs;
+  const PlannedRun own = plan_run(small_inputs(), runs.path(), false);
+  write_run_folder(own, small_inputs());
+  permissions(runs.path(), std::filesystem::perms::all);
+  permissions(own.folder.path(), std::filesystem::perms::owner_all);
+  const std::string said = tests::words_of_other_user(
+      [&] { return plan_run(small_inputs(), runs.path(), false).record.id; });
+  if (::geteuid() == 0) CHECK(said == own.record.id + "-2");
 }
 
 TEST_CASE("programs of one name in two folders are two programs", "[run][plan]") {

@@ -75,22 +75,25 @@ TEST_CASE("of a workspace that is not to be seen its id tells whose runs are who
   CHECK(ids_of("second").empty());
   std::filesystem::rename(folder / "first", folder / "moved");
   CHECK(ids_of("moved") == "of_first ");
+  CHECK(ids_of("second") == "of_first ");  // this user's own, which may have been made anew
+  if (::geteuid() != 0) return;            // only root can be two users
+  REQUIRE(::chown((folder / "runs/of_first").c_str(), 12345, 12345) == 0);
+  CHECK(ids_of("moved") == "of_first ");
   CHECK(ids_of("second").empty());
-  // Another user's home, which this one may not look into; root may.
+  // One's home that another may not look into.
   using std::filesystem::perms;
   permissions(folder.path(), perms::all);
   permissions(folder / "closed", perms::owner_all);
   const std::string said = tests::words_of_other_user([&] {
-    const project::RecordedWorkspace of_closed = {(folder / "closed").string(), ""};
-    const project::RecordedWorkspace gone = {(folder / "gone").string(), ""};
-    std::string words;
-    for (const auto& recorded : {of_closed, gone})
-      words += project::is_another_workspace(recorded, folder / "second", "projects/canon")
-                   ? "another "
-                   : "moved ";
-    return words;
+    const auto relation = [&](const char* name) {
+      return project::relation_of(
+          {(folder / name).string(), ""}, folder / "second", "projects/canon");
+    };
+    const bool is_closed_another = relation("closed") == project::WorkspaceRelation::another;
+    const bool is_first_away = relation("first") == project::WorkspaceRelation::away;
+    return std::string(is_closed_another && is_first_away ? "as it should be" : "otherwise");
   });
-  if (::geteuid() == 0) CHECK(said == "another moved ");
+  CHECK(said == "as it should be");
 }
 
 }  // namespace
