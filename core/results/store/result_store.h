@@ -107,8 +107,8 @@ struct RunFilter {
 struct BenchmarkFilter {
   std::vector<std::string> configs;  ///< any of these
   std::string project;
-  std::string workspace = {};  ///< as in RunFilter
   std::optional<benchmark::Kind> kind;
+  std::string workspace = {};  ///< as in RunFilter
 };
 
 /// A run with its resolved configuration and what it ran on (null where that is not known).
