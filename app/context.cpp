@@ -27,7 +27,11 @@ namespace {
 std::optional<fs::path> chosen_folder(const std::string& project, const fs::path& here) {
   if (project.empty()) return std::nullopt;
   const fs::path folder = project::absolute_folder(here / project);
-  return is_folder(folder) ? std::optional(folder) : std::nullopt;
+  if (!is_folder(folder)) return std::nullopt;
+  // A link to a project is that project, as it is where one goes there.
+  std::error_code unreadable;
+  const fs::path real = fs::canonical(folder, unreadable);
+  return unreadable ? folder : real;
 }
 
 }  // namespace

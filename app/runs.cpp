@@ -35,13 +35,12 @@ std::vector<run::RunFolder> matching_runs(const Context& context,
                                           const std::vector<std::string>& conditions) {
   const std::optional<store::ResultStore> store = find_store(context);
   if (!store) return {};
-  store::RunFilter filter;
-  filter.archived = true;
   store::RunQuery query;
   query.patterns = patterns;
   query.conditions = conditions;
   std::vector<run::RunFolder> folders;
-  for (const store::ConfiguredRun& run : store::select(store->configured_runs(filter), query))
+  for (const store::ConfiguredRun& run :
+       store::select(store->configured_runs(chosen_project(context)), query))
     folders.emplace_back(context.runs_dir() / run.summary.id);
   return folders;
 }
@@ -124,6 +123,17 @@ std::optional<store::ResultStore> find_store(const Context& context) {
 std::string stopped_text(const run::RunFolder& folder) {
   const std::string text = folder.stopped_processes().text();
   return text.empty() ? "" : "run " + folder.id() + " waits: " + text;
+}
+
+store::RunFilter chosen_project(const Context& context) {
+  store::RunFilter filter;
+  filter.archived = true;
+  if (!context.names_project() || !context.project_folder()) return filter;
+  const project::Project project = context.project();
+  filter.project = project.path;
+  filter.workspace = project.workspace_root.string();
+  filter.runs_dir = context.runs_dir();
+  return filter;
 }
 
 std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter) {

@@ -32,6 +32,9 @@ std::optional<store::ResultStore> find_store(const Context& context);
 /// "run X waits: the supervisor (process 4711) is stopped: …"; "" where nothing of it is stopped.
 std::string stopped_text(const run::RunFolder& folder);
 
+/// Chooses the runs of the project that -p names, else those of all; archived ones too.
+store::RunFilter chosen_project(const Context& context);
+
 /// The runs of the store, newest first; none where there is no runs folder.
 std::vector<store::RunSummary> stored_runs(const Context& context, const store::RunFilter& filter);
 
@@ -53,7 +56,8 @@ struct RunSelector {
 /// RUN… and --where.
 void add_run_selector(const Command& command, RunSelector& choice);
 
-/// The named runs, or all runs where none is named, that meet the conditions; archived ones too.
+/// The named runs, or all runs where none is named, that meet the conditions; archived ones too. A
+/// pattern and a condition alone choose runs of the project that -p names.
 /// Throws Error where neither names nor conditions are given, and for a name or pattern that
 /// matches no run.
 std::vector<run::RunFolder> selected_runs(const Context& context, const RunSelector& choice);

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -154,21 +156,48 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
   return written;
 }
 
-/// The runs that are named, else those of the project that are not archived, sorted by their ids.
-std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportOptions& options) {
-  std::vector<run::RunFolder> folders;
-  if (!options.runs.empty()) {
-    folders = selected_runs(context, options.runs);
-  } else if (const auto store = find_store(context)) {
-    store::RunFilter filter;
+/// Those that --profile and --where choose: of the project, or, where runs are named, of all that
+/// may be.
+std::vector<store::RunSummary> chosen_runs(const Context& context, const ExportOptions& options) {
+  store::RunFilter filter = chosen_project(context);
+  if (options.runs.names.empty()) {
     const project::Project project = context.project();
     filter.project = project.path;
     filter.workspace = project.workspace_root.string();
     filter.runs_dir = context.runs_dir();
-    filter.profile = options.tables.profile;
-    filter.archived = options.tables.archived;
-    for (const store::RunSummary& run : store->runs(filter))
-      folders.emplace_back(context.runs_dir() / run.id);
+  }
+  filter.profile = options.tables.profile;
+  store::RunQuery query;
+  query.conditions = options.runs.conditions;
+  std::vector<store::RunSummary> chosen;
+  for (store::ConfiguredRun& run :
+       select_stored(context, stored_runs(context, filter), query, false))
+    chosen.push_back(std::move(run.summary));
+  return chosen;
+}
+
+/// The runs to export, sorted by their ids. One that is named, and not by a pattern, may be
+/// archived, and lie in another runs folder.
+std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportOptions& options) {
+  const fs::path runs_dir = context.runs_dir();
+  const std::vector<std::string>& names = options.runs.names;
+  const auto is_named = [&](const std::string& run) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return !project::is_pattern(name) && starts_with(run, name);
+    });
+  };
+  std::vector<run::RunFolder> folders;
+  std::map<std::string, run::RunFolder> chosen;
+  for (const store::RunSummary& run : chosen_runs(context, options))
+    if (run.archived == 0 || options.tables.archived || is_named(run.id))
+      chosen.emplace(run.id, runs_dir / run.id);
+  if (names.empty()) {
+    for (auto& [id, folder] : chosen) folders.push_back(folder);
+  } else {
+    for (run::RunFolder& folder : selected_runs(context, {names, {}})) {
+      const bool is_elsewhere = !is_same_path(folder.path().parent_path(), runs_dir);
+      if (is_elsewhere || chosen.count(folder.id()) > 0) folders.push_back(std::move(folder));
+    }
   }
   std::sort(
       folders.begin(), folders.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
@@ -272,14 +301,18 @@ fs::path write_event_file(const run::RunFolder& run_folder,
   return path;
 }
 
-/// Runs of the project that are in its runs folder now.
+/// Runs of the project, and of the profile where one is chosen, that are in its runs folder now.
 std::vector<run::RunFolder> runs_of_project(const Context& context,
-                                            const project::Project& project) {
+                                            const project::Project& project,
+                                            const std::string& profile) {
   std::vector<run::RunFolder> folders;
   for (const run::RunFolder& folder : run::list_runs(context.runs_dir())) {
     try {
       const run::RunRecord record = folder.record();
-      if (run::is_of_project(folder, record, project.workspace_root.string(), project.path))
+      const bool is_chosen =
+          profile.empty() || folder.config(record).value("profile", "") == profile;
+      if (is_chosen &&
+          run::is_of_project(folder, record, project.workspace_root.string(), project.path))
         folders.push_back(folder);
     } catch (const Error& problem) {
       if (may_pass(problem)) throw;
@@ -302,7 +335,8 @@ WrittenFiles stream_runs(const Context& context,
   const Interrupts interrupts;
   LateProgress progress("exporting runs");
   const auto new_runs = [&] {
-    return is_whole_project ? runs_of_project(context, project) : std::vector<run::RunFolder>();
+    return is_whole_project ? runs_of_project(context, project, options.tables.profile)
+                            : std::vector<run::RunFolder>();
   };
   const Streamed streamed =
       stream_metrics(folders, make_sink, options.follow, interrupts, new_runs, progress.reporter());

@@ -46,9 +46,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
   }
   store::require_names(columns);
   const std::filesystem::path runs_dir = context.runs_dir();
-  store::RunFilter all;
-  all.archived = true;
-  std::vector<store::RunSummary> known = stored_runs(context, all);
+  std::vector<store::RunSummary> known = stored_runs(context, chosen_project(context));
   size_t archived = 0;
   if (!options.archived) {
     const auto shown = std::stable_partition(

@@ -66,6 +66,10 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
     throw Error("name the runs to stop, or use --all for every active and queued run",
                 "'forge status' lists them");
   if (!options.all) return selected_runs(context, options.runs);
+  if (context.names_project())
+    throw Error(
+        "--all stops the runs of all projects, and -p names one",
+        "a pattern stops those of one: 'forge" + context.project_option() + " runs stop \"*\"'");
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<run::RunFolder> folders;
   for (const run::RunFolder& folder : run::list_runs(runs_dir)) {

@@ -382,6 +382,50 @@ TEST_CASE("the name of a config does not mean a run of another project's config 
   CHECK(forge.call({"runs", "show", id}).exit_code == 0);
 }
 
+TEST_CASE("a project and conditions choose runs together") {
+  Program forge;
+  const fs::path workspace = make_tiny_workspace(forge.folder()),
+                 canon = workspace / "projects/canon", other = workspace / "projects/other";
+  fs::copy(canon, other, fs::copy_options::recursive);
+  std::map<fs::path, std::string> ids;
+  for (const fs::path& project : {canon, other}) {
+    forge.working_directory = project;
+    const Outcome made = forge.call(tiny({"run", "train_llama", "--json"}, 2));
+    REQUIRE(made.exit_code == 0);
+    ids[project] = json::parse(made.out).at(0).at("id");
+  }
+  const std::vector<std::string> where = {"--where", "config=train_llama"};
+  const auto call = [&](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return forge.call(words);
+  };
+  const auto exported = [&](const std::vector<std::string>& more) {
+    const Outcome csv = call({"export", "--format", "metrics-csv", "-o", "-"}, more);
+    INFO(csv.err);
+    return std::string(contains(csv.out, ids[canon] + ",") ? "canon " : "") +
+           (contains(csv.out, ids[other] + ",") ? "other " : "");
+  };
+  CHECK(exported(where) == "other ");  // where it was called
+  CHECK(exported({"train_llama*"}) == "canon other ");
+  CHECK(exported({"train_llama*", "-p", canon.string()}) == "canon ");
+  CHECK(exported({"--where", "config=train_llama", "--profile", "full"}).empty());
+  REQUIRE(forge.call({"runs", "archive", ids[other]}).exit_code == 0);
+  CHECK(exported(where).empty());
+  CHECK(exported({ids[other]}) == "other ");
+  CHECK(exported({"--archived", "--where", "config=train_llama"}) == "other ");
+
+  // A link to a project is that project.
+  fs::create_directory_symlink(canon, workspace / "link");
+  const Outcome known =
+      forge.call(tiny({"run", "train_llama", "-p", (workspace / "link").string()}, 2));
+  CHECK(contains(known.err, "already completed"));
+  CHECK(forge.call({"-p", "canon", "runs", "stop", "--all"}).exit_code == 2);
+  REQUIRE(call({"-p", "canon", "runs", "rm"}, where).exit_code == 0);
+  const json left = json::parse(forge.call({"runs", "--archived", "--json"}).out);
+  REQUIRE(left.size() == 1);
+  CHECK(left.at(0).at("id") == ids[other]);
+}
+
 TEST_CASE("a run that cannot be resumed does not keep the others from it") {
   Program forge;
   std::vector<std::string> command = tiny({"run", "train_llama"}, 1'000'000);
