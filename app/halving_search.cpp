@@ -254,7 +254,7 @@ std::vector<std::string> HalvingSearch::ranked_ids() const {
     if (members_[left].group != members_[right].group)
       return members_[left].group < members_[right].group;
     if (ours.size() != theirs.size()) return ours.size() > theirs.size();
-    return !ours.empty() && ours.back() < theirs.back();
+    return !ours.empty() && run::is_better(ours.back(), theirs.back());
   });
   return texts_of(order, [&](size_t run) { return runs_[run].pending.planned.record.id; });
 }

@@ -14,6 +14,7 @@
 #include "core/base/text.h"
 #include "core/manage/run_edits.h"
 #include "core/manage/run_log.h"
+#include "core/project/names.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/run/open_model.h"
@@ -39,6 +40,23 @@ void warn_of_stopped(const std::filesystem::path& runs_dir, const store::RunSumm
   if (!text.empty()) print_warnings({text});
 }
 
+/// A misspelt command of 'forge runs' is a pattern of no run.
+void require_runs_called(const std::vector<store::RunSummary>& known,
+                         const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    store::RunQuery query;
+    query.patterns = {pattern};
+    if (project::is_pattern(pattern) || !store::select(known, query).empty()) continue;
+    throw Error(
+        "no run is called '" + pattern + "', and 'forge runs' has no such command",
+        did_you_mean(
+            pattern,
+            {"archive", "logs", "note", "resume", "rm", "save", "show", "stop", "tag", "undo"},
+            "'forge runs --help' lists its commands, 'forge runs' the runs"),
+        ExitCode::usage);
+  }
+}
+
 int list_runs(const Context& context, const RunsOptions& options) {
   std::vector<std::string> columns;
   for (const std::string& names : options.columns) {
@@ -47,6 +65,7 @@ int list_runs(const Context& context, const RunsOptions& options) {
   store::require_names(columns);
   const std::filesystem::path runs_dir = context.runs_dir();
   std::vector<store::RunSummary> known = stored_runs(context, chosen_project(context));
+  if (!known.empty()) require_runs_called(known, options.query.patterns);
   size_t archived = 0;
   if (!options.archived) {
     const auto shown = std::stable_partition(

@@ -19,10 +19,11 @@ struct Place {
 
 constexpr double worst = std::numeric_limits<double>::infinity();
 
+double comparable(double loss) { return std::isfinite(loss) ? loss : worst; }
+
 double loss_at(const Contestant& contestant, int rung) {
-  if (int(contestant.losses.size()) <= rung) return worst;
-  const double loss = contestant.losses[size_t(rung)];
-  return std::isfinite(loss) ? loss : worst;
+  return int(contestant.losses.size()) <= rung ? worst
+                                               : comparable(contestant.losses[size_t(rung)]);
 }
 
 /// Those that have reached the rung, or failed on their way to it, best first.
@@ -48,6 +49,8 @@ bool is_on_its_way(const Contestant& contestant, int rung) {
 }
 
 }  // namespace
+
+bool is_better(double loss, double other) { return comparable(loss) < comparable(other); }
 
 std::optional<size_t> best_contestant(const std::vector<Contestant>& contestants, int rungs) {
   std::optional<size_t> best;

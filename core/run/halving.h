@@ -55,6 +55,9 @@ struct NextRun {
   bool is_certain = true;
 };
 
+/// Whether a loss is lower than another one; one that is not finite is the worst.
+bool is_better(double loss, double other);
+
 /// Of those that have a loss after the last rung the one with the lowest, the earlier of equal
 /// ones; none where no such loss is finite.
 std::optional<size_t> best_contestant(const std::vector<Contestant>& contestants, int rungs);

@@ -338,6 +338,10 @@ TEST_CASE("a stop of runs by a pattern takes those that wait out of the queue") 
   const Outcome nobody = forge.call({"runs", "stop", "no_such_*"});
   REQUIRE(nobody.exit_code == 2);
   REQUIRE(contains(nobody.err, "no runs match 'no_such_*'"));
+  // A word that is no command of 'forge runs' would be a pattern of no run.
+  const Outcome misspelt = forge.call({"runs", "stpo", "x"});
+  CHECK(misspelt.exit_code == 2);
+  CHECK(contains(misspelt.err, "did you mean 'stop'?"));
   // All three, by a pattern.
   const Outcome stopped = forge.call({"runs", "stop", "train_*", "--json"});
   INFO(stopped.out);

@@ -127,9 +127,13 @@ void sort_by(std::vector<Run>& runs, const std::string& wanted, const ValueOf& v
     Json value = value_of(run, column);
     rows.emplace_back(std::move(value), std::move(run));
   }
+  // A loss that is no number is neither less nor more than another one.
+  const auto is_missing = [](const Json& value) {
+    return value.is_null() || (value.is_number_float() && std::isnan(value.get<double>()));
+  };
   std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
     const Json &left = a.first, &right = b.first;
-    if (left.is_null() || right.is_null()) return !left.is_null() && right.is_null();
+    if (is_missing(left) || is_missing(right)) return !is_missing(left) && is_missing(right);
     return descending ? right < left : left < right;
   });
   for (size_t i = 0; i < runs.size(); ++i) runs[i] = std::move(rows[i].second);

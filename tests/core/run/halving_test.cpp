@@ -109,6 +109,10 @@ TEST_CASE("the best of a search has the lowest finite loss of those that reached
           2U);
   REQUIRE(best_contestant({arrived_run({1, 2}), arrived_run({1, 2}), arrived_run({0.5})}, 2) == 0U);
   REQUIRE_FALSE(best_contestant({arrived_run({1, nan}), arrived_run({1})}, 2));
+  CHECK(is_better(3, nan));
+  CHECK_FALSE(is_better(nan, 3));
+  CHECK_FALSE(is_better(nan, nan));
+  CHECK_FALSE(is_better(-std::numeric_limits<double>::infinity(), 3));
 }
 
 TEST_CASE("a run that failed is the worst of its rung, and no loss that is not finite goes on",

@@ -207,6 +207,24 @@ TEST_CASE("a condition on tags asks for one of them", "[store][query]") {
           std::string::npos);
 }
 
+TEST_CASE("a loss that is no number comes behind all others in either order",
+          "[store][query][hostile]") {
+  std::vector<RunSummary> runs(9);
+  const double nan = std::nan("");
+  const double losses[] = {2, nan, 0.5, 3, nan, 0.1, 1, nan, 0.2};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].id = "train_x-" + std::to_string(i);
+    runs[i].metrics["eval_loss"] = losses[i];
+  }
+  const auto ordered = [&](const std::string& by) {
+    std::string ids;
+    for (const RunSummary& run : select(runs, {{}, {}, {by}, 0})) ids += run.id.back();
+    return ids;
+  };
+  CHECK(ordered("eval_loss") == "582603147");
+  CHECK(ordered("-eval_loss") == "306285147");
+}
+
 TEST_CASE("runs are ordered by columns with missing values last", "[store][query]") {
   const auto by = [](const Texts& order) { return selected({{}, {}, order, 0}); };
   REQUIRE(by({"eval_loss"}) == Texts{"b2", "a1", "d4", "c3"});
