@@ -67,8 +67,13 @@ std::string completed_hint(const run::PlannedRun& planned) {
          "' shows it again, --force runs it again)";
 }
 
-/// A renamed project begins with no runs: its old ones keep the name that it had.
-void tell_orphan(const CheckedRun& checked, const run::PlannedRun& planned) {
+/// Of a run that is made though there may be the same one: another user's, whom this one may not
+/// read from, or one of a project that was renamed, whose runs keep the name that it had.
+void tell_others(const CheckedRun& checked, const run::PlannedRun& planned) {
+  if (!planned.closed.empty())
+    std::cerr << "note: " << checked.label << ": " << tables::printable(planned.closed)
+              << " may be the same run, and its owner does not let you read it: "
+              << tables::printable(planned.record.id) << " is a run of your own\n";
   if (planned.orphan.empty()) return;
   const run::RunRecord record =
       run::RunFolder(planned.folder.path().parent_path() / planned.orphan).record();
@@ -188,7 +193,7 @@ PendingRun prepare(const Context& context,
       break;
     case run::Action::start:
     case run::Action::resume:
-      tell_orphan(checked, prepared.planned);
+      tell_others(checked, prepared.planned);
       tell_changed_settings(prepared);
       tell_beginning(checked, prepared);
       run.what = start_text(checked, prepared.planned);

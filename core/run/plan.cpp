@@ -106,14 +106,28 @@ bool is_copy(const RunFolder& folder, const RunRecord& record) {
          RunFolder(folder.path().parent_path() / record.id).has_record();
 }
 
+bool is_closed_to_this_user(const RunFolder& folder) {
+  return queue::is_of_other_user(folder.path()) && queue::is_closed(folder.record_file(), R_OK);
+}
+
+/// The newest of the `existing` runs of that id that is another user's whom this one may not read
+/// from. None: "".
+std::string closed_of(const std::string& id,
+                      const std::vector<int>& existing,
+                      const fs::path& runs_dir) {
+  for (auto number = existing.rbegin(); number != existing.rend(); ++number) {
+    const RunFolder folder(runs_dir / with_suffix(id, *number));
+    if (is_closed_to_this_user(folder)) return folder.id();
+  }
+  return "";
+}
+
 /// Whether the folder holds a copy of another run, a run of another project, or of another config:
 /// a/x and a_x have one name; or was renamed, or is another user's who lets this one not read it.
 /// Projects have runs of their own, since each project's tables show its own runs. Throws Error for
 /// one of another identity under the same key.
 bool is_another(const RunFolder& folder, const RunRecord& planned) {
-  const bool is_closed_to_this_user =
-      queue::is_of_other_user(folder.path()) && queue::is_closed(folder.record_file(), R_OK);
-  if (folder.is_linked() || is_closed_to_this_user) return true;
+  if (folder.is_linked() || is_closed_to_this_user(folder)) return true;
   const std::optional<RunRecord> record = readable_record(folder);
   if (!record) return false;
   if (is_copy(folder, *record)) return true;
@@ -404,8 +418,10 @@ PlannedRun plan_run(const RunInputs& inputs,
   PlannedRun planned{std::move(record), folder};
   decide(planned);
   require_log_interval(planned, inputs);
-  if (planned.action == Action::start && !force)
+  if (planned.action == Action::start && !force) {
     planned.orphan = orphan_of(planned.record, id, existing, runs_dir);
+    planned.closed = closed_of(id, existing, runs_dir);
+  }
   return planned;
 }
 

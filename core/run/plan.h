@@ -67,6 +67,8 @@ struct PlannedRun {
   std::optional<Error> problem = {};  ///< of a damaged run: what is wrong, and what would mend it
   /// Id of the same run of a project whose folder is gone, where this one is new; "".
   std::string orphan = {};
+  /// Id of the same run of another user whom this one may not read from, where this one is new; "".
+  std::string closed = {};
 };
 
 /// The folder of the run of these inputs, and what is left to do for it. With `force` it is a new

@@ -65,6 +65,7 @@ TEST_CASE("of a workspace that is not to be seen its id tells whose runs are who
     RunFilter filter;
     filter.project = "projects/canon";
     filter.workspace = (folder / name).string();
+    filter.runs_dir = folder / "runs";
     ResultStore store(store_path(folder / "runs"));
     store.sync(folder / "runs");
     std::string ids;
