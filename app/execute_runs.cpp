@@ -254,7 +254,7 @@ void tell_left(const std::vector<PendingRun>& runs, const std::set<std::string>&
     const std::string& id = run.planned.record.id;
     if (own.count(id) > 0) {
       std::cerr << left_text(run.planned.folder) << "\n";
-    } else if (run.made) {
+    } else if (is_only_ours(run)) {
       made.push_back(id);
     }
   }
@@ -276,7 +276,7 @@ Withdrawal withdraw(const Context& context,
   const std::filesystem::path runs_dir = context.runs_dir();
   std::set<std::string> made;
   for (const PendingRun& run : runs) {
-    if (run.made) made.insert(run.planned.record.id);
+    if (is_only_ours(run)) made.insert(run.planned.record.id);
   }
   if (own.empty() && made.empty()) return Withdrawal::done;
   std::optional<queue::Queue> queue = queue::Queue::try_open(runs_dir, lock_patience);

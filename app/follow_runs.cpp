@@ -352,7 +352,7 @@ class RunFollower {
       const bool is_left = followed->outcome && followed->outcome->ending == Ending::left;
       if ((followed->outcome && !is_left) || !is_own(*followed)) continue;
       runs.push_back(followed->run.planned.record.id);
-      if (followed->run.made) made.insert(runs.back());
+      if (is_only_ours(followed->run)) made.insert(runs.back());
     }
     queue::cancel_queued(*queue, runs, made, queue_.group.name);
     stop_active(&*queue);  // those that another process has started meanwhile

@@ -163,7 +163,7 @@ PendingRun HalvingSearch::sent(Group& group, const run::NextRun& next) {
     const size_t last = contestant.losses.size() - 1;
     pending.planned.action = run::Action::resume;
     pending.planned.attempt = pending.planned.folder.status().attempt;
-    pending.made = false;
+    pending.made.clear();
     pending.what = "goes on to step " + with_thousands(step) + ", with " +
                    value_text(rule_, contestant.losses[last]) + " at step " +
                    with_thousands(group.rung_steps[last]);

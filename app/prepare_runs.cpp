@@ -22,6 +22,7 @@
 #include "core/run/open_model.h"
 #include "core/run/queue/owners.h"
 #include "core/run/request.h"
+#include "core/run/runs_dir.h"
 
 namespace forge::app {
 namespace {
@@ -161,6 +162,21 @@ void require_unchanged(const PreparedRun& prepared, CommandSoFar& command) {
                     command);
 }
 
+enum class Written { made, updated, gone };
+
+/// `gone`: another command has removed the run since it was found, as one that is interrupted does
+/// with those that it made and nobody has begun.
+Written write_folder(const PreparedRun& prepared) {
+  try {
+    const bool is_new = run::write_run_folder(prepared.planned, prepared.inputs);
+    return is_new ? Written::made : Written::updated;
+  } catch (const Error&) {
+    if (path_exists(prepared.planned.folder.record_file())) throw;
+    run::require_runs_dir(prepared.planned.folder.path().parent_path());
+    return Written::gone;
+  }
+}
+
 /// Writes the run's folder, unless nothing is left to do.
 PendingRun prepare(const Context& context,
                    const CheckedRun& checked,
@@ -179,8 +195,13 @@ PendingRun prepare(const Context& context,
   run.place = checked.place;
   // The config is this user's own, and with it the program that it names.
   run::allow_command(prepared.planned.record.identity, checked.resolved.experiment);
+  const auto prepare_again = [&] {
+    return prepare(context, checked, launch, queue, command, interrupts);
+  };
   switch (prepared.planned.action) {
-    case run::Action::cached: run::write_run_folder(prepared.planned, prepared.inputs); break;
+    case run::Action::cached:
+      if (write_folder(prepared) == Written::gone) return prepare_again();
+      break;
     case run::Action::damaged: break;  // it is reported and not run
     case run::Action::running:
       std::cerr << checked.label << ": already running"
@@ -199,10 +220,11 @@ PendingRun prepare(const Context& context,
       run.what = start_text(checked, prepared.planned);
       run.demand = demand_of(checked, launch, queue);
       warn_of_space(checked, prepared.planned);
-      run.made = run::write_run_folder(prepared.planned, prepared.inputs);
-      // Another command was faster and has made the run of that number.
-      if (!run.made && launch.force)
-        return prepare(context, checked, launch, queue, command, interrupts);
+      const Written written = write_folder(prepared);
+      // Another command may have been faster and have made the run of that number.
+      const bool is_another = written == Written::updated && launch.force;
+      if (written == Written::gone || is_another) return prepare_again();
+      if (written == Written::made) run.made = request_stamp(prepared.planned.folder);
   }
   return run;
 }

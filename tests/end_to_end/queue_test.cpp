@@ -730,6 +730,27 @@ TEST_CASE("a run that another command removes before it is queued does not keep 
   REQUIRE(count(forge, "completed") == 2);
 }
 
+TEST_CASE("runs that a command gives up stay with another one that has prepared them",
+          "[hostile]") {
+  Program forge;
+  const WorkerGate gate(forge);
+  const int first = forge.start(runs_of("1..3", 2, {}));
+  REQUIRE(wait_until([&] { return status(forge).at("waiting").size() == 2; }));
+  int second = 0;
+  {
+    const auto lock = FileLock::acquire(forge.runs_dir() / ".queue" / "lock");
+    second = forge.start(runs_of("1..4", 2, {}));
+    REQUIRE(wait_until([&] { return contains(forge.errors(), "waiting for the queue"); }));
+    REQUIRE(::kill(first, SIGINT) == 0);
+  }
+  gate.open();
+  CHECK(Program::wait_for(first).exit_code == 3);
+  const Outcome all = Program::wait_for(second);
+  INFO(all.err);
+  CHECK(all.exit_code == 0);
+  CHECK(count(forge, "completed") == 4);
+}
+
 TEST_CASE("who waits for a run is told that another command took it away") {
   Program forge;
   const WorkerGate gate(forge);
