@@ -42,7 +42,7 @@ std::vector<std::pair<std::string, fs::path>> current_templates(const Context& c
   };
   // Templates of other projects are known from the values that they set. A run that came from
   // elsewhere may name any file here, and who packs it passes that on.
-  const bool is_own = !record.workspace.empty() && is_same_path(record.workspace, root);
+  const bool is_own = !record.is_imported() && is_same_path(record.workspace, root);
   const nlohmann::json origins =
       is_own ? read_json_file(folder.origin_file()) : nlohmann::json::object();
   for (const nlohmann::json& origin : origins) {

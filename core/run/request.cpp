@@ -196,8 +196,8 @@ bool says_numbers_alone(const std::string& typed) {
 std::string rewriting_text(const RunRecord& record) {
   constexpr size_t longest = 200;
   const std::string& typed = record.command;
-  const bool is_imported = record.workspace.empty();
-  const bool can_be_pasted = !is_imported && typed.size() <= longest && says_numbers_alone(typed);
+  const bool can_be_pasted =
+      !record.is_imported() && typed.size() <= longest && says_numbers_alone(typed);
   if (can_be_pasted) return quoted_command(typed) + " writes it anew";
   const std::string plain = "forge run " + shell_quoted(record.config);
   const bool is_all = typed == plain;

@@ -23,7 +23,8 @@ namespace forge::run {
 struct RunRecord {
   std::string id;       ///< the folder's name: "<config>-<key>", with --force "…-2"
   std::string project;  ///< path of the project below the workspace, e.g. "projects/canon"
-  /// Root of the workspace, absolute; "": not recorded, as of a run that came from elsewhere.
+  /// Root of the workspace, absolute: of one that came from elsewhere that which it came to. "":
+  /// not recorded.
   std::string workspace = {};
   std::string workspace_id = {};  ///< project::workspace_id of it, "": not recorded
   std::string config;             ///< name of the config, without .yaml
@@ -59,6 +60,9 @@ struct RunRecord {
   /// Of the sentences evaluated on, the fraction that the training rows hold too; none: not known.
   std::optional<double> repeated_sentences;
   Identity identity;
+
+  /// Whether it came from elsewhere, so that anybody may have written it.
+  bool is_imported() const { return !imported.empty() || workspace.empty(); }
 };
 
 /// State of a run, from its files and the queue's. A run that never began is queued, or it is not

@@ -641,6 +641,7 @@ TEST_CASE("forge bench prints a table and compares with the first config") {
 TEST_CASE("a backend of one's own beside forge's own ones is known by its program") {
   Program forge;
   const std::filesystem::path tree = make_tiny_workspace(forge.folder());
+  make_directories(tree / "backends");
   for (const char* name : {"bigram", "mine"})
     std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram",
                           tree / "backends" / name,
