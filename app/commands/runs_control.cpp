@@ -359,8 +359,10 @@ PendingRun active_run(const Context& context, const run::RunFolder& folder, int 
                                          jobs,
                                          usable_cores(),
                                          experiment.parallel.processes.count);
-  } catch (const Error&) {
-    // It is followed, and what this machine lacks is said by who resumes it.
+  } catch (const Error& problem) {
+    std::cerr << "note: " << tables::printable(folder.id())
+              << " is only followed: " << tables::printable(problem.message()) << "\n";
+    if (!problem.hint().empty()) std::cerr << "hint: " << problem.hint() << "\n";
   }
   return run;
 }
