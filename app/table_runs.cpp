@@ -148,6 +148,22 @@ std::vector<CheckedRun> without_diverged(const TableRequest& request,
   return runs;
 }
 
+/// Of a run that was repeated the first one that is completed counts, as in a row of the table: by
+/// the config and what identifies the run.
+using FirstOnes = std::map<std::pair<std::string, std::string>, store::RunSummary>;
+
+FirstOnes first_ones(std::vector<store::RunSummary> runs) {
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+    return std::tie(tables::begun_at(a), a.id) < std::tie(tables::begun_at(b), b.id);
+  });
+  FirstOnes firsts;
+  for (store::RunSummary& run : runs) {
+    const std::pair name = {run.config, run.key};
+    if (run.status == run::RunState::completed) firsts.try_emplace(name, std::move(run));
+  }
+  return firsts;
+}
+
 /// The means of the deciding metric, by config and value; none of a value that diverged.
 using TunedMeans = std::map<std::string, std::map<double, std::optional<double>>>;
 
@@ -159,6 +175,7 @@ std::optional<TunedMeans> means_of(const TableRequest& request,
   as_they_are.force = false;
   const std::optional<store::ResultStore> store = find_store(request.context);
   if (!store) return std::nullopt;
+  const FirstOnes firsts = first_ones(runs_of_project(request));
   std::map<std::string, std::map<double, std::vector<store::RunSummary>>> ended;
   for (const CheckedRun& run : runs) {
     const ForeseenRun foreseen = foresee_run(request.context, run, as_they_are);
@@ -168,7 +185,9 @@ std::optional<TunedMeans> means_of(const TableRequest& request,
     if (foreseen.planned->action != run::Action::cached && summary->diverged == 0)
       return std::nullopt;
     const double value = tables::number_of(run.resolved.json, best_of.key);
-    ended[run.resolved.config_name][value].push_back(std::move(*summary));
+    const auto first = firsts.find({summary->config, summary->key});
+    ended[run.resolved.config_name][value].push_back(first == firsts.end() ? std::move(*summary)
+                                                                           : first->second);
   }
   TunedMeans means;
   for (const auto& [config, of_value] : ended) {

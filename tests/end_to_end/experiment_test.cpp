@@ -321,6 +321,53 @@ TEST_CASE("a table tunes its rows on seeds of their own before it makes the rows
   REQUIRE(contains(forge.call(same_seed).err, "seed 901 is a tuning seed of table 'tuned'"));
 }
 
+TEST_CASE("the first run of a seed chooses the value of a tuned row, as its table shows it") {
+  Program forge;
+  forge.working_directory = make_tiny_workspace(forge.folder());
+  std::ofstream(forge.working_directory / "projects/canon/tables/chosen.yaml")
+      << "title: Chosen\nbaseline: train_llama\nseeds: 1\n"
+         "rows: [{config: train_llama, name: Llama}]\n"
+         "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
+         "must_be_equal: [profile]\n"
+         "best_of: {key: optimizer.lr, values: [1e-3, 2e-3], by: eval_loss, take: lowest,\n"
+         "          tuning_seeds: [901]}\n";
+  for (const char* force : {"", "--force"}) {
+    std::vector<std::string> tuning = {"run", "-p", "canon", "train_llama", "--seed", "901"};
+    for (const char* word :
+         {"--sweep", "optimizer.lr=1e-3,2e-3", "--set", "train.max_steps=2", force})
+      if (*word) tuning.emplace_back(word);
+    REQUIRE(forge.call(tuning).exit_code == 0);
+  }
+  // The repetitions say that the other value is the better one.
+  for (const run::RunFolder& folder : run::list_runs(forge.runs_dir())) {
+    const bool is_repetition = folder.id().substr(folder.id().size() - 2) == "-2";
+    const json config = json::parse(read_file(folder.config_file()));
+    if (!is_repetition || config.at("optimizer").at("lr") != 2e-3) continue;
+    std::istringstream lines(read_file(folder.events_file()));
+    std::string changed;
+    for (std::string line; std::getline(lines, line);) {
+      json event = json::parse(line);
+      const std::string name = event.at("event");
+      const char* const loss = name == "evaluation" ? "loss" : "eval_loss";
+      if (event.contains(loss)) event[loss] = event[loss].get<double>() + 1;
+      if (name == "evaluation") event["row_losses"] = event["row_tokens"] = json::array();
+      changed += event.dump() + "\n";
+    }
+    write_file_atomic(folder.events_file(), changed);
+  }
+  const Outcome ran = forge.call(
+      {"run", "-p", "canon", "--table", "chosen", "--set", "train.max_steps=2", "--json"});
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  CHECK(contains(ran.err, "chosen by eval_loss, optimizer.lr: train_llama 0.002"));
+  const json row =
+      json::parse(forge.call({"compare", "-p", "canon", "--table", "chosen", "--json"}).out)
+          .at("rows")
+          .at(0);
+  CHECK(row.at("best_of").at("value") == 2e-3);
+  CHECK(row.at("runs").size() == 1);
+}
+
 TEST_CASE("the name of a config without a run does not mean a run of another config") {
   Program forge;
   REQUIRE(forge.call(tiny({"run", "train_llama_nope"}, 2)).exit_code == 0);
