@@ -112,15 +112,21 @@ class WandbSink : public MetricSink {
   }
 
   void take(const std::vector<tables::MetricPoint>& metrics) override {
-    if (metrics.empty() || metrics.front().step <= repeated_to_) return;
     nlohmann::json values = nlohmann::json::object();
-    for (const tables::MetricPoint& metric : metrics) values[metric.name] = shortest(metric.value);
-    last_step_ = std::max(last_step_, metrics.front().step);
+    for (const tables::MetricPoint& metric : metrics) {
+      const auto repeated = repeated_to_.find(metric.name);
+      if (repeated != repeated_to_.end() && metric.step <= repeated->second) continue;
+      values[metric.name] = shortest(metric.value);
+      int64_t& last = last_steps_.try_emplace(metric.name, metric.step).first->second;
+      last = std::max(last, metric.step);
+    }
+    if (values.empty()) return;
     client_->send(
         worker::to_line(nlohmann::json{{"step", metrics.front().step}, {"values", values}}));
   }
 
-  void repeat_after(int64_t, double) override { repeated_to_ = last_step_; }
+  // An attempt that died between two metrics of one step has told the first of them alone.
+  void repeat_after(int64_t, double) override { repeated_to_ = last_steps_; }
   void flush() override {}
 
   void end(const std::string& status) override {
@@ -167,8 +173,8 @@ class WandbSink : public MetricSink {
   fs::path log_;
   std::string id_;
   std::unique_ptr<worker::RunningWorker> client_;
-  int64_t last_step_ = -1;
-  int64_t repeated_to_ = -1;
+  std::map<std::string, int64_t> last_steps_;   ///< of each metric
+  std::map<std::string, int64_t> repeated_to_;  ///< what an attempt before has told
 };
 
 }  // namespace

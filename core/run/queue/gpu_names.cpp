@@ -14,20 +14,26 @@ namespace {
 
 constexpr const char* gpu_prefix = "cuda:";
 
-/// The parts of a variable with commas. None where it is not set, or has what is no name of a GPU.
+/// The GPUs that a variable with commas names, as CUDA reads it: with blanks around them, and up to
+/// the first that can be none. Slashes, of parts of a GPU, would part folders.
 std::vector<std::string> listed(const char* variable) {
   const char* const value = std::getenv(variable);
-  if (!value || !*value) return {};
-  const std::vector<std::string> parts = split(value, ',');
   const auto is_name = [](const std::string& part) {
     constexpr size_t longest = 100;
     return !part.empty() && part.size() <= longest &&
            std::all_of(part.begin(), part.end(), [](char c) {
              return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                    c == '-';
+                    c == '-' || c == '/';
            });
   };
-  return std::all_of(parts.begin(), parts.end(), is_name) ? parts : std::vector<std::string>();
+  std::vector<std::string> names;
+  for (const std::string& part : split(value ? value : "", ',')) {
+    std::string name(trim(part));
+    if (!is_name(name)) break;
+    std::replace(name.begin(), name.end(), '/', '_');
+    names.push_back(std::move(name));
+  }
+  return names;
 }
 
 bool is_number(const std::string& part) {

@@ -40,6 +40,17 @@ TEST_CASE("a GPU has the machine's name, and its own process finds it by that", 
     CHECK_FALSE(visible_name("cuda:0", none.path()));
     CHECK(visible_name("cpu", none.path()) == "cpu");
   }
+  {
+    const Variables spaced(Variables::Set{{"CUDA_VISIBLE_DEVICES", " 2, 3 ,"}});
+    CHECK(machine_name("cuda:0", none.path()) == "cuda:2");
+    CHECK(machine_name("cuda:1", none.path()) == "cuda:3");
+    CHECK(visible_name("cuda:3", none.path()) == "cuda:1");
+  }
+  {
+    const Variables part(Variables::Set{{"CUDA_VISIBLE_DEVICES", "MIG-GPU-8932f937/1/0"}});
+    CHECK(machine_name("cuda:0", none.path()) == "cuda:MIG-GPU-8932f937_1_0");
+    CHECK(visible_name("cuda:MIG-GPU-8932f937_1_0", none.path()) == "cuda:0");
+  }
   for (const char* const odd : {"", "../x", "0,,1", "-1,0"}) {
     const Variables given(Variables::Set{{"CUDA_VISIBLE_DEVICES", odd}});
     CHECK(machine_name("cuda:0", none.path()).find('/') == std::string::npos);
