@@ -163,8 +163,9 @@ void require_value(const RunCondition& condition, const Json& column) {
 bool holds(const RunCondition& condition, const Json& column) {
   const bool is_never = is_time(condition.column) && column == "";
   const bool asks_for_none = condition.value == "null" && is_equality(condition);
-  if (asks_for_none && (is_time(condition.column) || !column.is_string()))
-    return answer(condition, is_never || column.is_null());
+  const bool has_no_tags = condition.column == "tags" && column.empty();
+  const bool is_empty = column.is_null() || column == "" || has_no_tags;
+  if (asks_for_none && column != condition.value) return answer(condition, is_empty);
   require_value(condition, column);
   if (is_never) return false;
   if (column.is_array() && condition.column == "tags")

@@ -25,8 +25,8 @@ void require_value(const RunCondition& condition, const nlohmann::json& column);
 /// - of tags any may be equal; any other list is compared as a whole: "[0.9,0.95]";
 /// - an id by its beginning or a pattern, a config by a pattern, as commands take them;
 /// - hashes by a beginning of at least eight digits, as tables show them;
-/// - "=null" holds of a run without the value, "!=null" of one with it. No other condition holds of
-///   a run without the value.
+/// - "=null" holds of a run without the value, with an empty text or without tags, "!=null" of one
+///   with it. No other condition holds of a run without the value.
 /// Throws Error as require_value does.
 bool holds(const RunCondition& condition, const nlohmann::json& column);
 

@@ -203,6 +203,11 @@ TEST_CASE("a condition on tags asks for one of them", "[store][query]") {
   REQUIRE(with("tag=paper") == Texts{"a1"});
   REQUIRE(with("tags=paper/v2") == Texts{"b2"});
   REQUIRE(with("tag!=paper") == Texts{"b2", "c3", "d4"});
+  CHECK(with("tag=null") == Texts{"c3", "d4"});
+  CHECK(with("tag!=null") == Texts{"a1", "b2"});
+  runs[2].note = "kept apart";
+  CHECK(with("note!=null") == Texts{"c3"});
+  CHECK(with("note=null") == Texts{"a1", "b2", "d4"});
   REQUIRE(error_of([&] { with("tag<x"); }).find("only be compared by = and !=") !=
           std::string::npos);
 }
