@@ -55,6 +55,18 @@ void warn_of_space(const CheckedRun& checked, const run::PlannedRun& planned) {
   if (!warning.empty()) std::cerr << "warning: " << checked.label << ": " << warning << "\n";
 }
 
+/// ", in the workspace 'W', which is not there now", and which may come back with that run.
+std::string other_workspace_text(const run::PlannedRun& planned) {
+  const run::RunRecord record = planned.folder.record();
+  const bool is_away =
+      project::relation_of({record.workspace, record.workspace_id},
+                           planned.record.workspace,
+                           planned.record.project) == project::WorkspaceRelation::away;
+  return is_away ? ", in the workspace '" + tables::printable(record.workspace) +
+                       "', which is not there now"
+                 : "";
+}
+
 /// Tables leave archived runs out, so that a command to make them would be printed for ever.
 std::string completed_hint(const run::PlannedRun& planned) {
   const char* const again = " (--force runs it again)";
@@ -268,7 +280,8 @@ PreparedRuns prepare_all(const Context& context,
       PendingRun run =
           prepare(context, checked, is_repeated ? launch : unforced, queue, command, interrupts);
       if (run.planned.action == run::Action::cached && !command.has_made(run.planned.record.id))
-        std::cerr << run.label << ": already completed" << completed_hint(run.planned) << "\n";
+        std::cerr << run.label << ": already completed" << other_workspace_text(run.planned)
+                  << completed_hint(run.planned) << "\n";
       if (run.planned.problem) {
         report_damaged(run.label, *run.planned.problem);
         prepared.some_are_damaged = true;

@@ -376,8 +376,12 @@ PendingRun unprepared(const run::RunFolder& folder) {
 std::string resume_problem(const Context& context, const run::RunFolder& folder) {
   std::error_code error;
   if (!fs::equivalent(folder.path().parent_path(), context.runs_dir(), error))
-    return "is in another runs folder, which FORGE_RUNS_DIR can select";
-  if (!run::is_run_name(folder.id())) return "is no name of a run: rename the folder";
+    throw Error(
+        "run '" + folder.id() + "' is in another runs folder",
+        "FORGE_RUNS_DIR=" + shell_quoted(folder.path().parent_path().string()) + " selects it",
+        ExitCode::failed);
+  if (!run::is_run_name(folder.id()))
+    throw Error("'" + folder.id() + "' is no name of a run", "rename the folder", ExitCode::failed);
   const run::RunStatus status = folder.status();
   folder.require_undamaged(status);
   switch (status.state) {

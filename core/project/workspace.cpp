@@ -203,11 +203,24 @@ fs::path workspace_id_file(const fs::path& root) {
   return settings_folder_of(root).value_or(root / settings_folders[0]) / ".local" / "id";
 }
 
+namespace {
+
+/// What a folder keeps where it is moved or mounted elsewhere, and a copy of it does not have.
+std::string place_of(const fs::path& folder) {
+  struct stat found {};
+  return ::stat(folder.c_str(), &found) == 0 ? std::to_string(found.st_ino) : "";
+}
+
+}  // namespace
+
 std::string workspace_id(const fs::path& root) try {
   constexpr uintmax_t most_bytes = 100;
-  const std::string id(trim(read_file_within(workspace_id_file(root), most_bytes)));
-  const bool is_word = id.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return is_word ? id : "";
+  const fs::path file = workspace_id_file(root);
+  const std::string text = read_file_within(file, most_bytes);
+  const std::vector<std::string> words = split(trim(text), ' ');
+  const bool is_sound = words.size() == 2 && words[1] == place_of(file.parent_path()) &&
+                        words[0].find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_sound ? words[0] : "";
 } catch (const Error&) {
   return "";
 }
@@ -216,10 +229,16 @@ std::string made_workspace_id(const fs::path& root) {
   const std::string known = workspace_id(root);
   if (!known.empty()) return known;
   try {
-    FolderWriter writer(workspace_id_file(root).parent_path());
-    write_file_atomic(writer.path() / "id", random_digits() + "\n");
+    const fs::path file = workspace_id_file(root);
+    FolderWriter writer(file.parent_path());
+    write_file_atomic(writer.path() / file.filename(),
+                      random_digits() + " " + place_of(writer.path()) + "\n");
     write_file_atomic(writer.path() / ".gitignore", "*\n");
-    writer.create();
+    if (path_exists(file)) {
+      writer.replace();  // it is a copy
+    } else {
+      writer.create();
+    }
   } catch (const Error&) {
     // It may not be written to, or another command was faster.
   }

@@ -38,12 +38,12 @@ std::filesystem::path library_folder(const std::filesystem::path& program);
 /// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
 std::filesystem::path absolute_folder(const std::filesystem::path& folder);
 
-/// Where a workspace has its id: .local/id of its settings, which git leaves alone, since a clone
-/// is another workspace.
+/// Where a workspace has its id: .local/id of its settings. Git leaves it alone, and it names its
+/// folder's place on the disk: a clone or a copy is another workspace.
 std::filesystem::path workspace_id_file(const std::filesystem::path& root);
 
 /// The hex digits there, which a workspace keeps where it is moved or mounted elsewhere. "" where
-/// it has none, or they cannot be read.
+/// it has none, as a copy, or they cannot be read.
 std::string workspace_id(const std::filesystem::path& root);
 
 /// The same; a workspace that has none is given one. "" where that cannot be written.

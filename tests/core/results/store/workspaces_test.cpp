@@ -45,6 +45,30 @@ TEST_CASE("a project has no runs of the project of its path in another workspace
   CHECK(ids_of(link.string()) == Ids{"ours", "moved", "older"});
 }
 
+TEST_CASE("a workspace keeps its id where it is moved, and a copy gets one of its own", "[store]") {
+  const tests::TemporaryFolder folder;
+  folder.write("first/forge_workspace/workspace.yaml", "");
+  CHECK(project::workspace_id(folder / "first").empty());
+  const std::string id = project::made_workspace_id(folder / "first");
+  CHECK(id.size() == 12);
+  CHECK(project::made_workspace_id(folder / "first") == id);
+  std::filesystem::copy(
+      folder / "first", folder / "copy", std::filesystem::copy_options::recursive);
+  CHECK(project::workspace_id(folder / "copy").empty());
+  const std::string other = project::made_workspace_id(folder / "copy");
+  CHECK(other.size() == 12);
+  CHECK(other != id);
+  std::filesystem::rename(folder / "first", folder / "moved");
+  CHECK(project::workspace_id(folder / "moved") == id);
+  std::filesystem::create_directory_symlink(folder / "moved", folder / "link");
+  CHECK(project::workspace_id(folder / "link") == id);
+  for (const char* text : {"", "x", "../x 1", "0123456789ab"}) {
+    write_file_atomic(project::workspace_id_file(folder / "moved"), text);
+    CHECK(project::workspace_id(folder / "moved").empty());
+  }
+  CHECK(project::made_workspace_id(folder / "nowhere").empty());
+}
+
 TEST_CASE("of a workspace that is not to be seen its id tells whose runs are whose", "[store]") {
   const tests::TemporaryFolder folder;
   for (const char* name : {"first", "second", "closed"}) {
