@@ -248,11 +248,11 @@ std::string made_workspace_id(const fs::path& root) {
 WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
                               const fs::path& root,
                               const std::string& project) {
-  if (recorded.root.empty() || recorded.root == root) return WorkspaceRelation::same;
+  const bool has_its_id = !recorded.id.empty() && recorded.id == workspace_id(root);
+  if (recorded.root.empty() || recorded.root == root || has_its_id) return WorkspaceRelation::same;
   const fs::path folder = fs::path(recorded.root) / project;
-  if (is_project_folder(folder))  // a copy has the same id
+  if (is_project_folder(folder))
     return is_same_path(recorded.root, root) ? WorkspaceRelation::same : WorkspaceRelation::another;
-  if (!recorded.id.empty() && recorded.id == workspace_id(root)) return WorkspaceRelation::same;
   return may_be_project_folder(folder) ? WorkspaceRelation::another : WorkspaceRelation::away;
 }
 

@@ -57,7 +57,7 @@ struct RecordedWorkspace {
 
 /// What it is to the workspace at `root`.
 enum class WorkspaceRelation {
-  same,     ///< it has the same path or id, or no path is recorded
+  same,     ///< it has the same id or path, or no path is recorded
   another,  ///< its project at `project` is to be seen elsewhere, or this user may not look for it
   away      ///< not there: moved, removed, not mounted, or on another machine
 };

@@ -78,8 +78,11 @@ void remember_places(const RunFolder& folder,
     return !root.empty() && project::is_project_folder(fs::path(root) / record.project);
   };
   if (record.workspace.empty() || !has_project(workspace) || is_anothers) return;
-  if (has_project(record.workspace) && !is_replaced) return;
+  const bool has_its_id =
+      !record.workspace_id.empty() && record.workspace_id == project::workspace_id(workspace);
+  if (has_project(record.workspace) && !is_replaced && !has_its_id) return;
   record.workspace = workspace;
+  record.workspace_id = project::workspace_id(workspace);
   write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
 }
 

@@ -75,6 +75,20 @@ TEST_CASE("what a run says of its workspace stays where that is another's", "[ru
   remember_places(planned.folder, find_moved_files(recorded, {{before, away}}), away.string());
   CHECK(planned.folder.config()["data"]["path"] == (away / "a.txt").string());
   CHECK(planned.folder.record().workspace == away.string());
+  // One that was moved takes its runs back from a new one at its old path.
+  fs::rename(away, folder / "moved");
+  for (const char* name : {"forge_workspace/workspace.yaml", "projects/canon/meta.yaml"})
+    folder.write((fs::path("away") / name).string(), "");
+  const RunFolder& run = planned.folder;
+  const auto is_of = [&](const fs::path& root) {
+    return is_of_project(run, run.record(), root.string(), run.record().project);
+  };
+  CHECK(is_of(folder / "moved"));
+  CHECK(is_of(away));  // as of a fresh clone
+  remember_places(run, run.config(), (folder / "moved").string());
+  CHECK(run.record().workspace == (folder / "moved").string());
+  CHECK(is_of(folder / "moved"));
+  CHECK_FALSE(is_of(away));
 }
 
 TEST_CASE("a run does not begin in the workspace that is at its own one's old place",
