@@ -1,6 +1,5 @@
 #include "app/enqueue.h"
 
-#include <sys/stat.h>
 #include <algorithm>
 #include <iostream>
 #include <iterator>
@@ -29,17 +28,6 @@ std::optional<queue::Queue> open_queue(const std::filesystem::path& runs_dir,
 }
 
 }  // namespace
-
-std::string request_stamp(const run::RunFolder& folder) {
-  struct stat found {};
-  if (::stat(folder.request_file().c_str(), &found) != 0) return "none";
-  return std::to_string(found.st_ino) + "-" + std::to_string(found.st_mtim.tv_sec) + "-" +
-         std::to_string(found.st_mtim.tv_nsec);
-}
-
-bool is_only_ours(const PendingRun& run) {
-  return !run.made.empty() && run.made == request_stamp(run.planned.folder);
-}
 
 std::optional<Error> refusal(const PendingRun& run) {
   const run::Action action = run.planned.action;

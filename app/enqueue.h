@@ -21,18 +21,11 @@ struct PendingRun {
   std::string what;   ///< "starting, profile quick: …"
   run::PlannedRun planned;
   queue::ResourceRequest demand;
-  std::string made =
-      {};  ///< request_stamp of the folder that this command made for it; "": it did not
+  /// queue::request_stamp of the folder that this command made for it; "": it did not make one.
+  std::string made = {};
   int64_t stop_after = 0;  ///< run::SupervisorOptions::stop_after
   int64_t place = 0;       ///< CheckedRun::place
 };
-
-/// Tells the request of a run folder from one that another command writes in its place later.
-std::string request_stamp(const run::RunFolder& folder);
-
-/// Whether this command may remove the folder if the run never begins: it made it, and no other
-/// command has prepared the run since.
-bool is_only_ours(const PendingRun& run);
 
 /// Why the run cannot be queued: this user may not read or write a file of it, which the error
 /// names with its owner. None of a run that is only followed.

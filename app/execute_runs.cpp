@@ -254,7 +254,7 @@ void tell_left(const std::vector<PendingRun>& runs, const std::set<std::string>&
     const std::string& id = run.planned.record.id;
     if (own.count(id) > 0) {
       std::cerr << left_text(run.planned.folder) << "\n";
-    } else if (is_only_ours(run)) {
+    } else if (!run.made.empty()) {
       made.push_back(id);
     }
   }
@@ -274,9 +274,9 @@ Withdrawal withdraw(const Context& context,
                     const std::set<std::string>& own,
                     const QueueGroup& group) {
   const std::filesystem::path runs_dir = context.runs_dir();
-  std::set<std::string> made;
+  queue::MadeRuns made;
   for (const PendingRun& run : runs) {
-    if (is_only_ours(run)) made.insert(run.planned.record.id);
+    if (!run.made.empty()) made[run.planned.record.id] = run.made;
   }
   if (own.empty() && made.empty()) return Withdrawal::done;
   std::optional<queue::Queue> queue = queue::Queue::try_open(runs_dir, lock_patience);

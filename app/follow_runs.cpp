@@ -347,12 +347,12 @@ class RunFollower {
     if (!queue) return leave_locked();
     withdrawing_since_.reset();
     std::vector<std::string> runs;
-    std::set<std::string> made;
+    queue::MadeRuns made;
     for (const auto& followed : followed_) {
       const bool is_left = followed->outcome && followed->outcome->ending == Ending::left;
       if ((followed->outcome && !is_left) || !is_own(*followed)) continue;
       runs.push_back(followed->run.planned.record.id);
-      if (is_only_ours(followed->run)) made.insert(runs.back());
+      if (!followed->run.made.empty()) made[runs.back()] = followed->run.made;
     }
     queue::cancel_queued(*queue, runs, made, queue_.group.name);
     stop_active(&*queue);  // those that another process has started meanwhile

@@ -21,6 +21,7 @@
 #include "core/run/host.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/owners.h"
+#include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "core/run/runs_dir.h"
 
@@ -236,7 +237,7 @@ PendingRun prepare(const Context& context,
       // Another command may have been faster and have made the run of that number.
       const bool is_another = written == Written::updated && launch.force;
       if (written == Written::gone || is_another) return prepare_again();
-      if (written == Written::made) run.made = request_stamp(prepared.planned.folder);
+      if (written == Written::made) run.made = queue::request_stamp(prepared.planned.folder);
   }
   return run;
 }

@@ -1,5 +1,7 @@
 #include "core/run/queue/withdraw.h"
 
+#include <sys/stat.h>
+#include <cstdio>
 #include <optional>
 
 #include "core/base/error.h"
@@ -8,6 +10,13 @@
 #include "core/run/queue/owners.h"
 
 namespace forge::queue {
+
+std::string request_stamp(const run::RunFolder& folder) {
+  struct stat found {};
+  if (::stat(folder.request_file().c_str(), &found) != 0) return "none";
+  return std::to_string(found.st_ino) + "-" + std::to_string(found.st_mtim.tv_sec) + "-" +
+         std::to_string(found.st_mtim.tv_nsec);
+}
 
 bool is_to_go_on(const QueueEntry& entry, const run::RunFolder& folder) {
   try {
@@ -24,18 +33,17 @@ bool is_to_go_on(const QueueEntry& entry, const run::RunFolder& folder) {
 
 namespace {
 
-/// Nobody sees a part of the folder.
-void remove_folder(const fs::path& folder) {
-  const fs::path aside = aside_path(folder);
-  rename_path(folder, aside);
-  remove_tree(aside);
-}
-
-/// Of a run that nobody runs.
-void remove_if_never_begun(const run::RunFolder& folder) {
+/// Of a run that nobody runs. Nobody sees a part of its folder, which comes back where another
+/// command has prepared the run just now.
+void remove_if_never_begun(const run::RunFolder& folder, const std::string& made) {
   const bool holds_nothing =
       folder.state() == run::RunState::not_started && !path_exists(folder.annotations_file());
-  if (holds_nothing) remove_folder(folder.path());
+  if (!holds_nothing || request_stamp(folder) != made) return;
+  const run::RunFolder aside(aside_path(folder.path()));
+  rename_path(folder.path(), aside.path());
+  const bool is_prepared = request_stamp(aside) != made;
+  if (is_prepared && ::rename(aside.path().c_str(), folder.path().c_str()) == 0) return;
+  remove_tree(aside.path());
 }
 
 QueueEntry waiting_again(QueueEntry entry) {
@@ -91,7 +99,7 @@ std::set<std::string> give_up_after(Queue& queue, const QueueEntry& failed) {
 namespace {
 
 /// Whether it took the run out of the queue.
-bool cancel(Queue& queue, const std::string& run, bool made, const std::string& group) {
+bool cancel(Queue& queue, const std::string& run, const MadeRuns& made, const std::string& group) {
   const run::RunFolder folder(queue.runs_dir() / run);
   if (!queue.holds(run)) return false;
   if (!group.empty() && queue.leave_to_others(run, group)) return false;
@@ -106,9 +114,10 @@ bool cancel(Queue& queue, const std::string& run, bool made, const std::string& 
   const bool is_closed = closed_path(folder).has_value();
   if (is_closed && !is_own_entry(queue.runs_dir(), run)) return false;
   queue.remove(run);
-  if (!made || is_closed) return true;
+  const auto own = made.find(run);
+  if (own == made.end() || is_closed) return true;
   try {
-    remove_if_never_begun(folder);
+    remove_if_never_begun(folder, own->second);
   } catch (const Error&) {
     // Somebody removed or moved it.
   }
@@ -119,12 +128,12 @@ bool cancel(Queue& queue, const std::string& run, bool made, const std::string& 
 
 std::vector<std::string> cancel_queued(Queue& queue,
                                        const std::vector<std::string>& runs,
-                                       const std::set<std::string>& made,
+                                       const MadeRuns& made,
                                        const std::string& group) {
   std::vector<std::string> withdrawn;
   for (const std::string& run : runs) {
     try {
-      if (cancel(queue, run, made.count(run) > 0, group)) withdrawn.push_back(run);
+      if (cancel(queue, run, made, group)) withdrawn.push_back(run);
     } catch (const Error& problem) {
       if (problem.exit_code() != ExitCode::storage) throw;
     }
@@ -132,12 +141,12 @@ std::vector<std::string> cancel_queued(Queue& queue,
   return withdrawn;
 }
 
-void remove_unqueued(const Queue& queue, const std::set<std::string>& runs) {
-  for (const std::string& run : runs) {
+void remove_unqueued(const Queue& queue, const MadeRuns& runs) {
+  for (const auto& [run, made] : runs) {
     const run::RunFolder folder(queue.runs_dir() / run);
     if (queue.may_wait(run) || folder.is_running() || !path_exists(folder.record_file())) continue;
     if (closed_path(folder)) continue;
-    remove_if_never_begun(folder);
+    remove_if_never_begun(folder, made);
   }
 }
 

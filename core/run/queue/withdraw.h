@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,18 +27,25 @@ bool is_to_go_on(const QueueEntry& entry, const run::RunFolder& folder);
 /// and stop. Returns the runs that it took out.
 std::set<std::string> give_up_after(Queue& queue, const QueueEntry& failed);
 
+/// Tells the request of a run folder from one that another command writes in its place later.
+std::string request_stamp(const run::RunFolder& folder);
+
+/// Runs whose folders a command made, by their ids, with the request_stamp of then: where it is
+/// another one now, another command has prepared the run, too.
+using MadeRuns = std::map<std::string, std::string>;
+
 /// Takes those of these runs out of the queue that do not run, and returns them. One whose files
 /// this user may not read and write (owners.h) stays, unless they have queued it. Of `made` also
-/// the folder is removed, unless the run has begun before or somebody has added a note or a tag.
+/// the folder is removed, unless the run has begun before, somebody has added a note or a tag, or
+/// another command has prepared it.
 /// With `group` that command asks for them no longer; those that another one asks for stay, and so
 /// does one whose entry cannot be changed, as on a full disk.
 std::vector<std::string> cancel_queued(Queue& queue,
                                        const std::vector<std::string>& runs,
-                                       const std::set<std::string>& made = {},
+                                       const MadeRuns& made = {},
                                        const std::string& group = "");
 
-/// Removes the folders of these runs that are neither queued nor have begun. One with a note or a
-/// tag stays.
-void remove_unqueued(const Queue& queue, const std::set<std::string>& runs);
+/// Removes the folders of these runs that are neither queued nor have begun, as cancel_queued does.
+void remove_unqueued(const Queue& queue, const MadeRuns& runs);
 
 }  // namespace forge::queue

@@ -471,7 +471,7 @@ TEST_CASE("a run folder of another user that may not be read is not the planned 
   fs::permissions(run.path(), fs::perms::owner_all);
   INFO(said);
   if (::geteuid() == 0) {
-    CHECK(said == "start " + run.id() + "-2 beside " + run.id() + ": ");
+    CHECK(said == "new " + run.id() + "-2 beside " + run.id() + ": ");
   } else {  // there is no other user, and it is this one's own
     CHECK(contains(said, "damaged"));
     CHECK(contains(said, "cannot read the run folder '"));

@@ -585,6 +585,29 @@ TEST_CASE("what has not begun can be withdrawn", "[queue][dispatch]") {
   REQUIRE(scene.run(second).state() == run::RunState::not_started);
 }
 
+MadeRuns made_by_us(const Scene& scene, const Runs& runs) {
+  MadeRuns made;
+  for (const std::string& run : runs) made[run] = request_stamp(run::RunFolder(scene.path() / run));
+  return made;
+}
+
+TEST_CASE("a run that another command has prepared keeps its folder",
+          "[queue][dispatch][hostile]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry ours = scene.add(1), prepared = scene.add(2);
+  const Runs all = {ours.run, prepared.run};
+  for (const std::string& run : all)
+    write_file_atomic(run::RunFolder(scene.path() / run).request_file(), "{}\n");
+  const MadeRuns made = made_by_us(scene, all);
+  write_file_atomic(scene.run(prepared).request_file(), "{}\n");  // the same once more
+  Queue queue(scene.path());
+  CHECK(cancel_queued(queue, all, made) == all);
+  CHECK_FALSE(path_exists(scene.run(ours).path()));
+  CHECK(path_exists(scene.run(prepared).record_file()));
+  remove_unqueued(queue, made);
+  CHECK(path_exists(scene.run(prepared).record_file()));
+}
+
 TEST_CASE("of a run that is withdrawn by the command that made it only what is of value stays",
           "[queue][dispatch]") {
   Scene scene(holds_the_lock);
@@ -593,7 +616,7 @@ TEST_CASE("of a run that is withdrawn by the command that made it only what is o
   end(scene.run(begun), "stopped", 1);
   const Runs all = {empty.run, noted.run, begun.run};
   Queue queue(scene.path());
-  REQUIRE(cancel_queued(queue, all, {all.begin(), all.end()}) == all);
+  REQUIRE(cancel_queued(queue, all, made_by_us(scene, all)) == all);
   REQUIRE(read_entries(scene.path()).empty());
   REQUIRE_FALSE(fs::exists(scene.run(empty).path()));
   REQUIRE(scene.run(noted).state() == run::RunState::not_started);
@@ -606,7 +629,7 @@ TEST_CASE("runs are withdrawn though the folder of one was removed by hand", "[q
   remove_tree(scene.run(gone).path());
   const Runs all = {gone.run, other.run};
   Queue queue(scene.path());
-  REQUIRE(cancel_queued(queue, all, {all.begin(), all.end()}) == all);
+  REQUIRE(cancel_queued(queue, all, made_by_us(scene, all)) == all);
   REQUIRE(read_entries(scene.path()).empty());
   REQUIRE_FALSE(fs::exists(scene.run(other).path()));
 }
@@ -819,14 +842,14 @@ TEST_CASE("a run that two commands ask for stays for the one when the other with
   const Runs all = {running.run, waiting.run, alone.run};
   SECTION("by Ctrl-C") {
     CHECK(is_asked_by_others(scene.path(), running.run, "group"));
-    CHECK(cancel_queued(queue, all, {all.begin(), all.end()}, "group") == Runs{alone.run});
+    CHECK(cancel_queued(queue, all, made_by_us(scene, all), "group") == Runs{alone.run});
     CHECK(queue.find(waiting.run)->group == "later");
     CHECK(queue.find(waiting.run)->jobs == 7);
     CHECK_FALSE(is_asked_by_others(scene.path(), waiting.run, "later"));
     CHECK(queue.find(running.run)->group == "later");
     CHECK(path_exists(scene.run(waiting).path()));
     // A second Ctrl-C takes nothing from the other command, and its own withdraws the run.
-    CHECK(cancel_queued(queue, all, {all.begin(), all.end()}, "group").empty());
+    CHECK(cancel_queued(queue, all, made_by_us(scene, all), "group").empty());
     CHECK(cancel_queued(queue, all, {}, "later") == Runs{waiting.run});
   }
   SECTION("by 'forge runs stop', for all") {

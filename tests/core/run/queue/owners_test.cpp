@@ -299,7 +299,8 @@ TEST_CASE("who has queued a run can withdraw it, whatever its files' rights are"
     std::string withdrawn;
     {
       Queue queue(scene.path());
-      withdrawn = join(cancel_queued(queue, {own.run}, {own.run}), ", ");
+      withdrawn =
+          join(cancel_queued(queue, {own.run}, {{own.run, request_stamp(scene.run(own))}}), ", ");
     }
     fs::permissions(scene.run(own).path(), fs::perms::owner_all);
     return withdrawn == own.run && !scene.queued(own) ? "withdrawn" : "left";
