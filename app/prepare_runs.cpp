@@ -180,11 +180,12 @@ enum class Written { made, updated, gone };
 /// `gone`: another command has removed the run since it was found, as one that is interrupted does
 /// with those that it made and nobody has begun.
 Written write_folder(const PreparedRun& prepared) {
+  const bool was_there = prepared.planned.folder.has_record();
   try {
     const bool is_new = run::write_run_folder(prepared.planned, prepared.inputs);
     return is_new ? Written::made : Written::updated;
   } catch (const Error&) {
-    if (path_exists(prepared.planned.folder.record_file())) throw;
+    if (!was_there || path_exists(prepared.planned.folder.record_file())) throw;
     run::require_runs_dir(prepared.planned.folder.path().parent_path());
     return Written::gone;
   }

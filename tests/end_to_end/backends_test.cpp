@@ -651,8 +651,10 @@ TEST_CASE("a backend of one's own beside forge's own ones is known by its progra
   forge.binary = tree / "build/release/forge";
   forge.working_directory = tree / "projects/canon";
   const auto program_of = [&](const std::string& backend) {
-    const Outcome made =
-        forge.call(tiny({"run", "train_llama", "--json", "--force", "--backend", backend}, 2));
+    std::vector<std::string> command =
+        tiny({"run", "train_llama", "--json", "--force", "--backend", backend}, 2);
+    command.insert(command.end(), {"--set", "data.order=sequential"});
+    const Outcome made = forge.call(command);
     INFO(made.err);
     REQUIRE(made.exit_code == 0);
     const std::string id = json::parse(made.out).at(0).at("id");

@@ -325,7 +325,7 @@ TEST_CASE("the first run of a seed chooses the value of a tuned row, as its tabl
   Program forge;
   forge.working_directory = make_tiny_workspace(forge.folder());
   std::ofstream(forge.working_directory / "projects/canon/tables/chosen.yaml")
-      << "title: Chosen\nbaseline: train_llama\nseeds: 1\n"
+      << "title: Chosen\nbaseline: train_llama\nseeds: 2\n"
          "rows: [{config: train_llama, name: Llama}]\n"
          "columns: [{kind: model, title: Model}, {kind: eval_loss, title: Loss}]\n"
          "must_be_equal: [profile]\n"
@@ -365,7 +365,7 @@ TEST_CASE("the first run of a seed chooses the value of a tuned row, as its tabl
           .at("rows")
           .at(0);
   CHECK(row.at("best_of").at("value") == 2e-3);
-  CHECK(row.at("runs").size() == 1);
+  CHECK(row.at("runs").size() == 2);
 }
 
 TEST_CASE("the name of a config without a run does not mean a run of another config") {
@@ -498,6 +498,19 @@ TEST_CASE("a run that cannot be resumed does not keep the others from it") {
   const json status = json::parse(forge.call({"status", "--json"}).out);
   CHECK(status.at("running").size() + status.at("waiting").size() == 1);
   CHECK(forge.call({"runs", "resume", broken}).exit_code == 1);
+}
+
+TEST_CASE("a run whose folder cannot be written is refused once, and nothing is tried again") {
+  Program forge;
+  const std::vector<std::string> command = tiny({"run", "train_llama"}, 2);
+  REQUIRE(forge.call(command).exit_code == 0);
+  const fs::path run = forge.only_run();
+  fs::remove(run / "run.json");
+  const Outcome lost = forge.call(command);
+  INFO(lost.err);
+  CHECK(lost.exit_code == 1);
+  CHECK(contains(lost.err, "has no run.json"));
+  CHECK(fs::exists(run / "events.jsonl"));
 }
 
 TEST_CASE("what cannot be read of a completed run does not keep other runs from beginning") {
