@@ -28,10 +28,11 @@ std::optional<fs::path> chosen_folder(const std::string& project, const fs::path
   if (project.empty()) return std::nullopt;
   const fs::path folder = project::absolute_folder(here / project);
   if (!is_folder(folder)) return std::nullopt;
-  // A link to a project is that project, as it is where one goes there.
+  // A link to a project is that project, as it is where one goes there. One that lies in no
+  // workspace is of the link's.
   std::error_code unreadable;
   const fs::path real = fs::canonical(folder, unreadable);
-  return unreadable ? folder : real;
+  return !unreadable && project::find_workspace(real) ? real : folder;
 }
 
 }  // namespace
@@ -48,6 +49,11 @@ Context::Context(std::string command_line, GlobalOptions globals)
 
 std::string Context::project_option() const {
   return names_project() ? " -p " + shell_quoted(globals_.project) : "";
+}
+
+bool Context::names_workspace() const {
+  const auto folder = chosen_folder(globals_.project, here_);
+  return folder && is_same_path(*folder, workspace().root);
 }
 
 const project::Workspace& Context::workspace() const {

@@ -51,6 +51,7 @@ class Context {
   const std::filesystem::path& program() const { return program_; }
   const jinja::HostEnvironment& host_environment() const { return host_environment_; }
   bool names_project() const { return !globals_.project.empty(); }  ///< whether -p is given
+  bool names_workspace() const;  ///< whether -p is a whole workspace, by its folder
   /// " -p PATH" for the commands that a command prints, "" where none is given.
   std::string project_option() const;
 

@@ -128,7 +128,7 @@ std::string stopped_text(const run::RunFolder& folder) {
 store::RunFilter chosen_project(const Context& context) {
   store::RunFilter filter;
   filter.archived = true;
-  if (!context.names_project() || !context.project_folder()) return filter;
+  if (!context.names_project() || context.names_workspace()) return filter;
   const project::Project project = context.project();
   filter.project = project.path;
   filter.workspace = project.workspace_root.string();

@@ -32,7 +32,8 @@ std::optional<store::ResultStore> find_store(const Context& context);
 /// "run X waits: the supervisor (process 4711) is stopped: …"; "" where nothing of it is stopped.
 std::string stopped_text(const run::RunFolder& folder);
 
-/// Chooses the runs of the project that -p names, else those of all; archived ones too.
+/// Chooses the runs of the project that -p names, else those of all; archived ones too. Throws
+/// Error where it names neither a project nor a whole workspace.
 store::RunFilter chosen_project(const Context& context);
 
 /// The runs of the store, newest first; none where there is no runs folder.

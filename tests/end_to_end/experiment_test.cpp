@@ -467,6 +467,22 @@ TEST_CASE("a project and conditions choose runs together") {
       forge.call(tiny({"run", "train_llama", "-p", (workspace / "link").string()}, 2));
   CHECK(contains(known.err, "already completed"));
   CHECK(forge.call({"-p", "canon", "runs", "stop", "--all"}).exit_code == 2);
+  const Outcome no_project = call({"-p", (workspace / "projects").string(), "runs", "rm"}, where);
+  CHECK(no_project.exit_code == 2);
+  CHECK(contains(no_project.err, "no project in or above the folder"));
+  const auto listed = [&](const fs::path& folder) {
+    const Outcome runs = forge.call({"-p", folder.string(), "runs", "--archived", "--json"});
+    INFO(runs.err);
+    return json::parse(runs.out).size();
+  };
+  CHECK(listed(workspace) == 2);
+  CHECK(listed(canon) == 1);
+  // A project on another disk is one of the workspace that it is linked in.
+  fs::rename(other, forge.folder() / "elsewhere");
+  fs::create_directory_symlink(forge.folder() / "elsewhere", other);
+  CHECK(listed(other) == 1);
+  fs::remove(other);
+  fs::rename(forge.folder() / "elsewhere", other);
   REQUIRE(call({"-p", "canon", "runs", "rm"}, where).exit_code == 0);
   const json left = json::parse(forge.call({"runs", "--archived", "--json"}).out);
   REQUIRE(left.size() == 1);
