@@ -150,50 +150,23 @@ std::string why_not_chosen(const BestOfSpec& best_of, const ConfiguredRun& run) 
   return best_of.key + " " + value_text(value) + ", not in best_of";
 }
 
-namespace {
-
-/// What runs of one row's values have in common: all but the value, and the seed.
-run::Identity identity_but(const std::string& key, const ConfiguredRun& run) {
-  run::Identity identity = identity_without_seed(run);
-  nlohmann::json leaves = nlohmann::json::object();
-  for (const auto& [name, value] : run::dotted_leaves(identity.experiment))
-    if (name != key) leaves[name] = value;
-  identity.experiment = std::move(leaves);
-  identity.threads = 0;  // as of sets that were tuned alike (are_tuned_alike)
-  return identity;
-}
-
-}  // namespace
-
 void fill_best(const BestOfSpec& best_of,
                const Runs& runs,
                const IsCurrent& is_current,
                AblationRow& row,
                std::vector<ExcludedRuns>& excluded) {
-  Runs all_deciding;
   std::vector<Runs> deciding(best_of.values.size()), others(best_of.values.size());
-  const auto place_of = [&](const ConfiguredRun& run) {
-    const auto found =
-        std::find(best_of.values.begin(), best_of.values.end(), number_of(run.config, best_of.key));
-    return static_cast<size_t>(found - best_of.values.begin());
-  };
   for (const ConfiguredRun* run : runs) {
     const std::string reason = why_not_chosen(best_of, *run);
     if (!reason.empty()) {
       exclude(run->summary, reason, excluded);
-    } else if (decides(best_of, run->summary.seed)) {
-      all_deciding.push_back(run);
-    } else {
-      others[place_of(*run)].push_back(run);
+      continue;
     }
+    const auto found = std::find(
+        best_of.values.begin(), best_of.values.end(), number_of(run->config, best_of.key));
+    const auto place = static_cast<size_t>(found - best_of.values.begin());
+    (decides(best_of, run->summary.seed) ? deciding : others)[place].push_back(run);
   }
-  // Of another weight decay, say, one value would be compared with others of this one.
-  for (const ConfiguredRun* run : runs_of_one_setup(
-           all_deciding,
-           excluded,
-           [&](const ConfiguredRun& each) { return identity_but(best_of.key, each); },
-           is_current))
-    deciding[place_of(*run)].push_back(run);
   for (size_t i = 0; i < best_of.values.size(); ++i)
     row.points.push_back({sample_of(deciding[i], excluded, "", is_current), best_of.values[i]});
   const SweepPoint* best = nullptr;

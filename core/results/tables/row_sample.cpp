@@ -137,22 +137,25 @@ std::string why_no_other_draw(const store::RunSummary& run,
          " to the last bit: they count as one run";
 }
 
-/// Runs that differ in nothing but their seeds, and in what is varied.
+/// Runs that differ in nothing but their seeds.
 struct Alike {
-  Runs runs;                    ///< newest first
-  std::set<std::string> draws;  ///< run::config_key of the completed ones, with the seed
-  bool is_current = false;      ///< a completed one is of the config as it is now
+  Runs runs;                ///< newest first
+  std::set<int64_t> seeds;  ///< of the completed ones
+  bool is_current = false;  ///< a completed one is of the config as it is now
 
-  auto rank() const { return std::make_pair(is_current, draws.size()); }
+  auto rank() const { return std::make_pair(is_current, seeds.size()); }
 };
 
-}  // namespace
-
-Runs runs_of_one_setup(const Runs& runs,
-                       std::vector<ExcludedRuns>& excluded,
-                       const IdentityOf& identity_of,
-                       const IsCurrent& is_current) {
+/// Of runs sorted newest first those that are one sample: alike but for the seed, of the config as
+/// it is now if such runs completed, else with completed runs of the most seeds, and of several
+/// such groups that of the newest run. Runs of another learning rate, say, measure something else
+/// and must never be averaged with them.
+Runs runs_of_one_sample(const Runs& runs,
+                        std::vector<ExcludedRuns>& excluded,
+                        const std::string& metric,
+                        const IsCurrent& is_current) {
   if (runs.size() < 2) return runs;
+  const auto identity_of = [&](const ConfiguredRun& run) { return setup_for(metric, run); };
   std::vector<Alike> groups;
   std::map<std::string, size_t> places;
   for (const ConfiguredRun* run : runs) {
@@ -162,7 +165,7 @@ Runs runs_of_one_setup(const Runs& runs,
     Alike& group = groups[place->second];
     group.runs.push_back(run);
     if (!is_completed(run)) continue;
-    group.draws.insert(std::to_string(run->summary.seed) + " " + experiment_key(*run));
+    group.seeds.insert(run->summary.seed);
     if (is_current && is_current(*run)) group.is_current = true;
   }
   const auto shown =
@@ -178,6 +181,8 @@ Runs runs_of_one_setup(const Runs& runs,
   }
   return shown->runs;
 }
+
+}  // namespace
 
 /// Newest first; the names decide between runs of one moment, so that the order is always the same.
 Runs newest_first(const std::vector<ConfiguredRun>& runs) {
@@ -219,11 +224,7 @@ Sample sample_of(const Runs& candidates,
                  std::vector<ExcludedRuns>& excluded,
                  const std::string& metric,
                  const IsCurrent& is_current) {
-  const Runs runs = runs_of_one_setup(
-      candidates,
-      excluded,
-      [&](const ConfiguredRun& run) { return setup_for(metric, run); },
-      is_current);
+  const Runs runs = runs_of_one_sample(candidates, excluded, metric, is_current);
   Sample sample;
   std::set<int64_t> seeds;
   std::map<double, int64_t> seed_of_loss;

@@ -49,18 +49,6 @@ std::string seeds_text(const std::set<int64_t>& seeds);
 /// are those of neither.
 bool has_mixed_attempts(const store::RunSummary& run);
 
-using IdentityOf = std::function<run::Identity(const store::ConfiguredRun&)>;
-
-/// Of runs sorted newest first those that are alike in that identity: of the config as it is now if
-/// such runs completed, else with the most completed runs of different seeds and configs, and of
-/// several such groups that of the newest run. Runs of another learning rate, say, measure
-/// something else and must never be averaged with them.
-std::vector<const store::ConfiguredRun*> runs_of_one_setup(
-    const std::vector<const store::ConfiguredRun*>& runs,
-    std::vector<ExcludedRuns>& excluded,
-    const IdentityOf& identity_of,
-    const IsCurrent& is_current);
-
 /// The newest completed run of each seed whose loss is that of the seed's first one: who repeats a
 /// run must not choose between results. It is one of runs that differ in nothing else (setup_for
 /// the metric, or identity_without_seed where that is ""); one seed where all seeds have one loss
