@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <set>
 
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -150,6 +152,56 @@ std::string why_not_chosen(const BestOfSpec& best_of, const ConfiguredRun& run) 
   return best_of.key + " " + value_text(value) + ", not in best_of";
 }
 
+namespace {
+
+/// What runs of different values may have in common: all but the value, and the seed.
+run::Identity identity_but(const std::string& key, const ConfiguredRun& run) {
+  run::Identity identity = identity_without_seed(run);
+  nlohmann::json leaves = nlohmann::json::object();
+  for (const auto& [name, value] : run::dotted_leaves(identity.experiment))
+    if (name != key) leaves[name] = value;
+  identity.experiment = std::move(leaves);
+  identity.threads = 0;  // as of sets that were tuned alike (are_tuned_alike)
+  return identity;
+}
+
+/// Leaves out runs of a value with settings that fewer of the other values have than those of other
+/// runs of it: one value with another weight decay, say, is not to be compared with others of the
+/// usual one. What forge derives from the value differs with it in all of them. Those of the config
+/// as it is now stay.
+void keep_common_settings(const BestOfSpec& best_of,
+                          const IsCurrent& is_current,
+                          std::vector<Runs>& of_values,
+                          std::vector<ExcludedRuns>& excluded) {
+  std::map<const ConfiguredRun*, std::string> settings;
+  std::map<std::string, std::set<size_t>> values;  // that have completed runs of these settings
+  const auto values_of = [&](const ConfiguredRun* run) { return values[settings.at(run)].size(); };
+  for (size_t i = 0; i < of_values.size(); ++i) {
+    for (const ConfiguredRun* run : of_values[i]) {
+      settings[run] = run::identity_hash(identity_but(best_of.key, *run));
+      if (is_completed(run)) values[settings[run]].insert(i);
+    }
+  }
+  for (Runs& runs : of_values) {
+    const auto most = std::max_element(
+        runs.begin(), runs.end(), [&](const ConfiguredRun* a, const ConfiguredRun* b) {
+          return values_of(a) < values_of(b);
+        });
+    if (most == runs.end()) continue;
+    const ConfiguredRun* const usual = *most;
+    const auto is_odd = [&](const ConfiguredRun* run) {
+      if (values_of(run) == values_of(usual) || (is_current && is_current(*run))) return false;
+      const std::string differs =
+          difference_text(identity_but(best_of.key, *run), identity_but(best_of.key, *usual));
+      exclude(run->summary, is_completed(run) ? differs : state_text(run->summary), excluded);
+      return true;
+    };
+    runs.erase(std::remove_if(runs.begin(), runs.end(), is_odd), runs.end());
+  }
+}
+
+}  // namespace
+
 void fill_best(const BestOfSpec& best_of,
                const Runs& runs,
                const IsCurrent& is_current,
@@ -167,6 +219,7 @@ void fill_best(const BestOfSpec& best_of,
     const auto place = static_cast<size_t>(found - best_of.values.begin());
     (decides(best_of, run->summary.seed) ? deciding : others)[place].push_back(run);
   }
+  keep_common_settings(best_of, is_current, deciding, excluded);
   for (size_t i = 0; i < best_of.values.size(); ++i)
     row.points.push_back({sample_of(deciding[i], excluded, "", is_current), best_of.values[i]});
   const SweepPoint* best = nullptr;

@@ -109,9 +109,6 @@ std::string state_text(const store::RunSummary& run) {
   }
 }
 
-namespace {
-
-/// "optimizer.lr 0.003, the run shown has 0.001".
 std::string difference_text(const run::Identity& own, const run::Identity& shown) {
   std::vector<std::string> parts;
   for (const run::IdentityDifference& difference : run::identity_differences(own, shown)) {
@@ -124,6 +121,8 @@ std::string difference_text(const run::Identity& own, const run::Identity& shown
   }
   return first_of(parts);
 }
+
+namespace {
 
 /// Seeds that compute the same are one draw, not several; "" for a loss that no other seed had, or
 /// that is not finite, as any run that diverges may end.

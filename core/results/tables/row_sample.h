@@ -42,6 +42,9 @@ std::vector<const store::ConfiguredRun*> newest_first(
 /// mean.
 run::Identity setup_for(const std::string& metric, const store::ConfiguredRun& run);
 
+/// "optimizer.lr 0.003, the run shown has 0.001".
+std::string difference_text(const run::Identity& own, const run::Identity& shown);
+
 /// "901, 902"; of more than eight "901, 902, 903, 904, 905, 906, 907, 908 and 12 more".
 std::string seeds_text(const std::set<int64_t>& seeds);
 

@@ -806,6 +806,45 @@ TEST_CASE("a value is chosen by runs with the settings of the row's", "[report]"
         "(optimizer.eps)");
 }
 
+TEST_CASE("the values of a row are compared by runs of one setting", "[report][hostile]") {
+  ScoredLab lab;
+  lab.add("llama", 10, 5e-4, 0.25);
+  lab.add("llama", 11, 1e-3, 0.5);
+  lab.add("llama", 12, 2e-3, 0.4);
+  // Later, and better whatever the rate.
+  MadeRun other = ScoredLab::with_rate("llama", 13, 5e-4);
+  other.experiment.optimizer.eps *= 2;
+  make_completed_run(lab.runs, other, {1.5, 4300, 1 << 30, {{"token_accuracy", {0.75, 640}}}});
+  TableSpec table = scored_table();
+  table.must_be_equal = {"profile", "data"};
+  const Ablation ablation = lab.scored(table);
+  const AblationRow& row = ablation.rows[0];
+  CHECK(row.varied == 1e-3);
+  REQUIRE(row.points.size() == 3);
+  CHECK(row.points[0].run->id == "llama-10");
+  const auto left_out = std::find_if(
+      ablation.excluded.begin(), ablation.excluded.end(), [](const ExcludedRuns& runs) {
+        return contains(runs.reason, "optimizer.eps");
+      });
+  CHECK(left_out != ablation.excluded.end());
+}
+
+TEST_CASE("a setting that differs with each value of a row is no other setting", "[report]") {
+  ScoredLab lab;
+  int day = 10;
+  for (const double lr : {5e-4, 1e-3, 2e-3}) {
+    MadeRun run = ScoredLab::with_rate("llama", day, lr);
+    run.experiment.optimizer.eps *= day++;  // as what forge derives from a value
+    const double accuracy = lr == 1e-3 ? 0.5 : 0.25;
+    make_completed_run(lab.runs, run, {1.5, 4300, 1 << 30, {{"token_accuracy", {accuracy, 640}}}});
+  }
+  TableSpec table = scored_table();
+  table.must_be_equal = {"profile", "data"};
+  const AblationRow row = lab.scored(table).rows[0];
+  CHECK(row.varied == 1e-3);
+  for (const SweepPoint& point : row.points) CHECK(point.completed());
+}
+
 TEST_CASE("rows by the key of best_of say that they show its tuning seeds", "[report]") {
   TunedLab lab;
   for (const int seed : {901, 1, 2}) lab.add("llama", 10, 1e-3, seed, 1.5 + 0.01 * (seed % 7));
