@@ -156,51 +156,73 @@ WrittenFiles export_tables(const Context& context, const ExportOptions& options)
   return written;
 }
 
-/// Those that --profile and --where choose: of the project, or, where runs are named, of all that
-/// may be.
-std::vector<store::RunSummary> chosen_runs(const Context& context, const ExportOptions& options) {
-  store::RunFilter filter = chosen_project(context);
-  if (options.runs.names.empty()) {
-    const project::Project project = context.project();
-    filter.project = project.path;
-    filter.workspace = project.workspace_root.string();
-    filter.runs_dir = context.runs_dir();
-  }
+using RunsById = std::map<std::string, store::RunSummary>;
+
+/// Those of the filter's runs that --profile and --where choose.
+RunsById chosen_runs(const Context& context,
+                     store::RunFilter filter,
+                     const ExportOptions& options) {
   filter.profile = options.tables.profile;
+  filter.archived = true;
   store::RunQuery query;
   query.conditions = options.runs.conditions;
-  std::vector<store::RunSummary> chosen;
+  RunsById chosen;
   for (store::ConfiguredRun& run :
        select_stored(context, stored_runs(context, filter), query, false))
-    chosen.push_back(std::move(run.summary));
+    chosen.emplace(run.summary.id, std::move(run.summary));
   return chosen;
 }
 
-/// The runs to export, sorted by their ids. One that is named, and not by a pattern, may be
-/// archived, and lie in another runs folder.
-std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportOptions& options) {
-  const fs::path runs_dir = context.runs_dir();
-  const std::vector<std::string>& names = options.runs.names;
-  const auto is_named = [&](const std::string& run) {
-    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return !project::is_pattern(name) && starts_with(run, name);
-    });
-  };
+/// The runs that are named, and not by a pattern: they may be archived, of any project, and lie in
+/// another runs folder.
+std::vector<run::RunFolder> named_runs(const Context& context, const ExportOptions& options) {
   std::vector<run::RunFolder> folders;
-  std::map<std::string, run::RunFolder> chosen;
-  for (const store::RunSummary& run : chosen_runs(context, options))
-    if (run.archived == 0 || options.tables.archived || is_named(run.id))
-      chosen.emplace(run.id, runs_dir / run.id);
-  if (names.empty()) {
-    for (auto& [id, folder] : chosen) folders.push_back(folder);
-  } else {
-    for (run::RunFolder& folder : selected_runs(context, {names, {}})) {
-      const bool is_elsewhere = !is_same_path(folder.path().parent_path(), runs_dir);
-      if (is_elsewhere || chosen.count(folder.id()) > 0) folders.push_back(std::move(folder));
+  std::optional<RunsById> chosen;
+  for (const std::string& name : options.runs.names) {
+    if (project::is_pattern(name)) continue;
+    run::RunFolder folder = context.find_run(name);
+    if (!chosen) chosen = chosen_runs(context, {}, options);
+    const bool is_here = is_same_path(folder.path().parent_path(), context.runs_dir());
+    if (is_here && chosen->count(folder.id()) == 0) {
+      print_warnings({"run " + folder.id() + " is left out: --profile and --where choose others"});
+    } else {
+      folders.push_back(std::move(folder));
     }
   }
-  std::sort(
-      folders.begin(), folders.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
+  return folders;
+}
+
+/// The runs to export, sorted by their ids: those of the project, or those that are named.
+std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportOptions& options) {
+  std::vector<run::RunFolder> folders = named_runs(context, options);
+  std::vector<std::string> patterns = options.runs.names;
+  patterns.erase(std::remove_if(patterns.begin(),
+                                patterns.end(),
+                                [](const auto& name) { return !project::is_pattern(name); }),
+                 patterns.end());
+  const auto add = [&](const RunsById& runs, const auto& is_wanted) {
+    for (const auto& [id, run] : runs)
+      if ((run.archived == 0 || options.tables.archived) && is_wanted(id))
+        folders.emplace_back(context.runs_dir() / id);
+  };
+  if (options.runs.names.empty()) {
+    const project::Project project = context.project();
+    store::RunFilter filter;
+    filter.project = project.path;
+    filter.workspace = project.workspace_root.string();
+    filter.runs_dir = context.runs_dir();
+    add(chosen_runs(context, filter, options), [](const auto&) { return true; });
+  } else if (!patterns.empty()) {
+    const std::vector<std::string> matching =
+        texts_of(selected_runs(context, {patterns, {}}), &run::RunFolder::id);
+    const std::set<std::string> matches(matching.begin(), matching.end());
+    add(chosen_runs(context, chosen_project(context), options),
+        [&](const std::string& id) { return matches.count(id) > 0; });
+  }
+  const auto comes_before = [](const auto& a, const auto& b) { return a.id() < b.id(); };
+  const auto is_same = [](const auto& a, const auto& b) { return a.path() == b.path(); };
+  std::sort(folders.begin(), folders.end(), comes_before);
+  folders.erase(std::unique(folders.begin(), folders.end(), is_same), folders.end());
   if (folders.empty()) throw Error("no runs to export", "'forge runs' lists all runs");
   return folders;
 }

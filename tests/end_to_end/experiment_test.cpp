@@ -459,6 +459,13 @@ TEST_CASE("a project and conditions choose runs together") {
   REQUIRE(forge.call({"runs", "archive", ids[other]}).exit_code == 0);
   CHECK(exported(where).empty());
   CHECK(exported({ids[other]}) == "other ");
+  CHECK(exported({(forge.runs_dir() / ids[other]).string()}) == "other ");
+  CHECK(exported({ids[other], "-p", canon.string()}) == "other ");
+  CHECK(exported({ids[other], ids[other].substr(0, ids[other].size() - 1)}) == "other ");
+  CHECK(contains(call({"export", "--format", "metrics-csv", "-o", "-"},
+                      {ids[canon], ids[other], "--where", "id=" + ids[canon]})
+                     .err,
+                 "run " + ids[other] + " is left out"));
   CHECK(exported({"--archived", "--where", "config=train_llama"}) == "other ");
 
   // A link to a project is that project.
