@@ -465,15 +465,18 @@ std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& fi
     SQLite::Statement statement(
         *database_, "SELECT record FROM benchmarks" + where.sql() + " ORDER BY created DESC, id");
     where.bind(statement);
+    // What another workspace measured is measured again soon, also where that one is away.
+    const auto is_anothers = [&](const benchmark::Record& record) {
+      const std::string& id = record.call.workspace_id;
+      const auto relation =
+          project::relation_of({record.call.workspace, id}, filter.workspace, record.project);
+      return relation == project::WorkspaceRelation::another ||
+             (relation == project::WorkspaceRelation::away && !id.empty());
+    };
     std::vector<benchmark::Record> records;
     while (statement.executeStep()) {
       auto record = benchmark::record_from_json(json_or_null(statement.getColumn(0).getString()));
-      const project::RecordedWorkspace measured_in = {record.call.workspace,
-                                                      record.call.workspace_id};
-      if (filter.workspace.empty() ||
-          project::relation_of(measured_in, filter.workspace, record.project) !=
-              project::WorkspaceRelation::another)
-        records.push_back(std::move(record));
+      if (filter.workspace.empty() || !is_anothers(record)) records.push_back(std::move(record));
     }
     return records;
   });

@@ -1,4 +1,5 @@
 #include "core/base/files.h"
+#include "core/project/workspace.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/database.h"
 #include "core/results/store/result_store.h"
@@ -67,6 +68,30 @@ TEST_CASE("measurements are found by config and project and kind", "[store]") {
   const auto of_operations = place.store.benchmarks({{}, "", benchmark::Kind::operations});
   REQUIRE(of_operations.size() == 1);
   REQUIRE(of_operations[0].operations[0].at("operation") == "swiglu");
+}
+
+TEST_CASE("measurements of another workspace are not those of this one", "[store]") {
+  BenchmarkPlace place;
+  for (const char* name : {"first", "second"}) {
+    place.folder.write(std::string(name) + "/forge_workspace/workspace.yaml", "");
+    place.folder.write(std::string(name) + "/projects/canon/meta.yaml", "");
+  }
+  benchmark::Record record = made_record("train_a", 20, 1000);
+  record.project = "projects/canon";
+  record.call.workspace = (place.folder / "first").string();
+  record.call.workspace_id = project::made_workspace_id(place.folder / "first");
+  place.add(record);
+  place.store.sync(place.runs);
+  const auto known_in = [&](const char* name) {
+    BenchmarkFilter filter;
+    filter.workspace = (place.folder / name).string();
+    return place.configs(filter).size();
+  };
+  CHECK(known_in("first") == 1);
+  CHECK(known_in("second") == 0);
+  std::filesystem::rename(place.folder / "first", place.folder / "moved");
+  CHECK(known_in("moved") == 1);
+  CHECK(known_in("second") == 0);
 }
 
 TEST_CASE("a measurement that is gone or replaced leaves the index", "[store]") {
