@@ -59,10 +59,10 @@ void warn_of_space(const CheckedRun& checked, const run::PlannedRun& planned) {
 /// ", in the workspace 'W', which is not there now", and which may come back with that run.
 std::string other_workspace_text(const run::PlannedRun& planned) {
   const run::RunRecord record = planned.folder.record();
-  const bool is_away =
-      project::relation_of({record.workspace, record.workspace_id},
-                           planned.record.workspace,
-                           planned.record.project) == project::WorkspaceRelation::away;
+  const auto relation = project::relation_of(
+      {record.workspace, record.workspace_id}, planned.record.workspace, planned.record.project);
+  const bool is_away = relation == project::WorkspaceRelation::away ||
+                       relation == project::WorkspaceRelation::copied;
   return is_away ? ", in the workspace '" + tables::printable(record.workspace) +
                        "', which is not there now"
                  : "";

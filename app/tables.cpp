@@ -32,6 +32,17 @@ struct Findings {
   tables::FirstRuns repetitions;                   ///< among all runs of the store
 };
 
+/// Why a run of the project's path is not the project's. Of a workspace that was made anew under
+/// another path the id would tell that it is that one.
+std::string elsewhere_text(const store::RunSummary& run, const project::Project& project) {
+  const std::string text = "of the project of this path in the workspace " + run.workspace;
+  const auto relation =
+      project::relation_of({run.workspace, run.workspace_id}, project.workspace_root, project.path);
+  if (relation != project::WorkspaceRelation::away) return text;
+  return text + ", which is not there; if it is this one, '" + run.workspace_id + "' in " +
+         shown_path(project::workspace_id_file(project.workspace_root)) + " says so";
+}
+
 /// Finds the runs of other projects that these have to do with: completed ones, which may be of the
 /// same experiments, and all under the names of those that these repeat. Another workspace may have
 /// a project of the same path, whose runs a reader would look for in the tables.
@@ -58,9 +69,7 @@ void find_elsewhere(const store::ResultStore& store,
     if (own_ids.count(other.id) > 0) continue;
     const bool is_completed = other.status == run::RunState::completed;
     if (is_completed && other.project == project.path && other.archived == 0)
-      tables::exclude(other,
-                      "of the project of this path in the workspace " + other.workspace,
-                      findings.excluded);
+      tables::exclude(other, elsewhere_text(other, project), findings.excluded);
     const bool is_like_own =
         is_completed && experiments.count(tables::rough_experiment_key(other)) > 0;
     if (is_like_own || behind.count(other.id) > 0) others.push_back(std::move(other));

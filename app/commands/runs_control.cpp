@@ -417,17 +417,18 @@ int resume(const Context& context, const RunsResumeOptions& options) {
   allow_detaching();
   const std::vector<run::RunFolder> folders = selected_runs(context, options.runs);
   std::vector<PendingRun> runs;
-  bool some_cannot = false;
+  ExitCode worst = ExitCode::done;  // of those that cannot be resumed
   for (const run::RunFolder& folder : folders) {
     try {
       if (auto run = pending_run(context, folder, options.queue)) runs.push_back(std::move(*run));
     } catch (const Error& problem) {
       if (folders.size() == 1) throw;
       report_damaged(folder.id(), problem);
-      some_cannot = true;
+      const bool is_storage = problem.exit_code() == ExitCode::storage;
+      worst = is_storage || worst == ExitCode::storage ? ExitCode::storage : ExitCode::failed;
     }
   }
-  if (runs.empty() && some_cannot) return static_cast<int>(ExitCode::failed);
+  if (runs.empty() && worst != ExitCode::done) return static_cast<int>(worst);
   if (runs.empty()) {
     std::cerr << "nothing to resume\n";
     if (options.json) std::cout << "[]\n";
@@ -439,7 +440,7 @@ int resume(const Context& context, const RunsResumeOptions& options) {
   }();
   if (!executed.detached) print_results(context, executed.ended, options.json);
   const bool went_well = executed.exit_code == static_cast<int>(ExitCode::done);
-  return some_cannot && went_well ? static_cast<int>(ExitCode::failed) : executed.exit_code;
+  return went_well ? static_cast<int>(worst) : executed.exit_code;
 }
 
 void add_runs_resume(const Command& runs) {

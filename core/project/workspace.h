@@ -46,7 +46,7 @@ std::filesystem::path workspace_id_file(const std::filesystem::path& root);
 /// it has none, as a copy, or they cannot be read.
 std::string workspace_id(const std::filesystem::path& root);
 
-/// The same; a workspace that has none is given one. "" where that cannot be written.
+/// The id; a workspace that has none is given one. "" where that cannot be written.
 std::string made_workspace_id(const std::filesystem::path& root);
 
 /// The workspace that something was made in: its root at that time, and its id; "" where they are
@@ -59,7 +59,8 @@ struct RecordedWorkspace {
 enum class WorkspaceRelation {
   same,     ///< it has the same id or path, or no path is recorded
   another,  ///< its project at `project` is to be seen elsewhere, or this user may not look for it
-  away      ///< not there: moved, removed, not mounted, or on another machine
+  away,     ///< not there: moved, removed, not mounted, or on another machine
+  copied    ///< the same, and that at `root` is a copy of it, as one is that was moved to a disk
 };
 WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
                               const std::filesystem::path& root,

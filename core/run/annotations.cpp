@@ -9,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/staging.h"
+#include "core/run/queue/owners.h"
 #include "core/worker/json_fields.h"
 #include "core/worker/plausible.h"
 
@@ -62,13 +63,13 @@ void write_annotations(const RunFolder& folder, Annotations annotations) {
     remove_tree(folder.annotations_file());
     return;
   }
-  write_file_atomic(folder.annotations_file(), json_text(to_json(annotations), 2) + "\n");
   // Whoever may read the run may know what is said of it, whatever this user's umask is.
-  constexpr auto for_data = fs::perms(0666);
-  std::error_code ignored;
-  const fs::file_status record = fs::status(folder.record_file(), ignored);
-  if (fs::is_regular_file(record))
-    fs::permissions(folder.annotations_file(), record.permissions() & for_data, ignored);
+  std::error_code unreadable;
+  const fs::perms readers = fs::symlink_status(folder.record_file(), unreadable).permissions();
+  queue::write_own_files(
+      folder.path(),
+      {{folder.annotations_file().filename(), json_text(to_json(annotations), 2) + "\n"}},
+      unreadable ? fs::perms::none : readers);
 }
 
 void check_tag(const std::string& tag) {

@@ -62,7 +62,8 @@ void remember_places(const RunFolder& folder,
       project::relation_of({record.workspace, record.workspace_id}, workspace, record.project);
   // One that is away with an id of its own may come back.
   const bool may_come_back =
-      relation == project::WorkspaceRelation::away && !record.workspace_id.empty();
+      !record.workspace_id.empty() && (relation == project::WorkspaceRelation::away ||
+                                       relation == project::WorkspaceRelation::copied);
   const bool is_anothers = !workspace.empty() && !is_replaced &&
                            (relation == project::WorkspaceRelation::another || may_come_back);
   Json now = recorded;

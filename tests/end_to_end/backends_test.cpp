@@ -646,6 +646,10 @@ TEST_CASE("a backend of one's own beside forge's own ones is known by its progra
     std::filesystem::copy(tests_dir().parent_path() / "backends" / "bigram",
                           tree / "backends" / name,
                           std::filesystem::copy_options::recursive);
+  std::string worker = read_file(tree / "backends/mine/worker.sh");
+  const std::string name = R"("backend":"bigram")";
+  worker.replace(worker.find(name), name.size(), R"("backend":"mine")");
+  std::ofstream(tree / "backends/mine/worker.sh") << worker;
   make_directories(tree / "build/release");
   std::filesystem::copy_file(forge.binary, tree / "build/release/forge");
   forge.binary = tree / "build/release/forge";

@@ -88,7 +88,8 @@ class OwnFolder {
 }  // namespace
 
 void write_own_files(const fs::path& folder,
-                     const std::vector<std::pair<std::string, std::string>>& contents) {
+                     const std::vector<std::pair<std::string, std::string>>& contents,
+                     fs::perms readers) {
   // Where nobody else can open them before their rights are what they are to be.
   const OwnFolder aside(folder);
   write_files_atomic(aside.path(), contents);
@@ -99,6 +100,8 @@ void write_own_files(const fs::path& folder,
                     fs::perms::group_write | fs::perms::others_write,
                     fs::perm_options::remove,
                     has_no_rights);
+    constexpr auto reading = fs::perms::group_read | fs::perms::others_read;
+    fs::permissions(file, readers & reading, fs::perm_options::add, has_no_rights);
     rename_path(file, folder / name);
   }
   sync_path(folder);

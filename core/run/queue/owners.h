@@ -22,9 +22,10 @@ namespace forge::queue {
 bool is_only_own(const std::filesystem::path& path);
 
 /// Replaces files of a folder, by their names, as write_files_atomic does. Nobody else may write to
-/// them, whatever this user's umask is.
+/// them, whatever this user's umask is; who has the rights of `readers` may read them.
 void write_own_files(const std::filesystem::path& folder,
-                     const std::vector<std::pair<std::string, std::string>>& contents);
+                     const std::vector<std::pair<std::string, std::string>>& contents,
+                     std::filesystem::perms readers = std::filesystem::perms::none);
 
 /// Whether another user owns what stands at a path.
 bool is_of_other_user(const std::filesystem::path& path);

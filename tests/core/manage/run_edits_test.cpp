@@ -44,7 +44,7 @@ TEST_CASE("remarks are kept in the run folder and without any there is no file",
   edit_annotations(run, [](run::Annotations& remarks) { remarks.note += "!"; });
   ::umask(umask_before);
   CHECK(std::filesystem::status(run.annotations_file()).permissions() ==
-        std::filesystem::perms(0664));
+        std::filesystem::perms(0644));
   edit_annotations(run, [](run::Annotations& remarks) { remarks = {}; });
   REQUIRE_FALSE(fs::exists(run.annotations_file()));
 }
