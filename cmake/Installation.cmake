@@ -4,7 +4,8 @@ install(TARGETS forge RUNTIME DESTINATION bin)
 install(DIRECTORY projects templates forge_workspace DESTINATION share/forge
         PATTERN runs EXCLUDE
         PATTERN "RESULTS.*" EXCLUDE
-        PATTERN "*.tmp-*" EXCLUDE)
+        PATTERN "*.tmp-*" EXCLUDE
+        PATTERN ".local" EXCLUDE)
 
 # Backends that are programs of their own, found beside the templates.
 install(DIRECTORY backends/bigram backends/pytorch DESTINATION share/forge/backends
