@@ -168,7 +168,7 @@ run::Identity identity_but(const std::string& key, const ConfiguredRun& run) {
 /// Leaves out runs of a value with settings that fewer of the other values have than those of other
 /// runs of it: one value with another weight decay, say, is not to be compared with others of the
 /// usual one. What forge derives from the value differs with it in all of them. Those of the config
-/// as it is now stay.
+/// as it is now stay beside older ones.
 void keep_common_settings(const BestOfSpec& best_of,
                           const IsCurrent& is_current,
                           std::vector<Runs>& of_values,
@@ -190,7 +190,8 @@ void keep_common_settings(const BestOfSpec& best_of,
     if (most == runs.end()) continue;
     const ConfiguredRun* const usual = *most;
     const auto is_odd = [&](const ConfiguredRun* run) {
-      if (values_of(run) == values_of(usual) || (is_current && is_current(*run))) return false;
+      const bool is_config_now = is_current && is_current(*run) && !is_current(*usual);
+      if (values_of(run) == values_of(usual) || is_config_now) return false;
       const std::string differs =
           difference_text(identity_but(best_of.key, *run), identity_but(best_of.key, *usual));
       exclude(run->summary, is_completed(run) ? differs : state_text(run->summary), excluded);
