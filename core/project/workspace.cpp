@@ -274,8 +274,8 @@ std::string made_workspace_id(const fs::path& root) {
 WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
                               const fs::path& root,
                               const std::string& project) {
-  const bool has_its_id = !recorded.id.empty() && recorded.id == workspace_id(root);
-  if (recorded.root.empty() || recorded.root == root || has_its_id) return WorkspaceRelation::same;
+  if (recorded.root.empty() || recorded.root == root) return WorkspaceRelation::same;
+  if (!recorded.id.empty() && recorded.id == workspace_id(root)) return WorkspaceRelation::same;
   const fs::path folder = fs::path(recorded.root) / project;
   if (is_project_folder(folder))
     return is_same_path(recorded.root, root) ? WorkspaceRelation::same : WorkspaceRelation::another;
