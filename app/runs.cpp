@@ -125,14 +125,19 @@ std::string stopped_text(const run::RunFolder& folder) {
   return text.empty() ? "" : "run " + folder.id() + " waits: " + text;
 }
 
-store::RunFilter chosen_project(const Context& context) {
+store::RunFilter filter_of(const Context& context, const project::Project& project) {
   store::RunFilter filter;
-  filter.archived = true;
-  if (!context.names_project() || context.names_workspace()) return filter;
-  const project::Project project = context.project();
   filter.project = project.path;
   filter.workspace = project.workspace_root.string();
   filter.runs_dir = context.runs_dir();
+  return filter;
+}
+
+store::RunFilter chosen_project(const Context& context) {
+  store::RunFilter filter;
+  if (context.names_project() && !context.names_workspace())
+    filter = filter_of(context, context.project());
+  filter.archived = true;
   return filter;
 }
 

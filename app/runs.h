@@ -32,6 +32,9 @@ std::optional<store::ResultStore> find_store(const Context& context);
 /// "run X waits: the supervisor (process 4711) is stopped: …"; "" where nothing of it is stopped.
 std::string stopped_text(const run::RunFolder& folder);
 
+/// Chooses the project's runs, but for archived ones.
+store::RunFilter filter_of(const Context& context, const project::Project& project);
+
 /// Chooses the runs of the project that -p names, else those of all; archived ones too. Throws
 /// Error where it names neither a project nor a whole workspace.
 store::RunFilter chosen_project(const Context& context);

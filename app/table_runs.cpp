@@ -60,15 +60,6 @@ std::vector<run::Sweep> sweeps_of(const tables::BestOfSpec& best_of,
   return sweeps;
 }
 
-/// Those of the request's project.
-store::RunFilter filter_of(const TableRequest& request) {
-  store::RunFilter of_project;
-  of_project.project = request.project.path;
-  of_project.workspace = request.project.workspace_root.string();
-  of_project.runs_dir = request.context.runs_dir();
-  return of_project;
-}
-
 /// Seeds that were run before, but those that tune rows, in the order in which their runs were
 /// made: by the config and by what its runs have in common but the seed.
 using KnownSeeds = std::map<std::pair<std::string, std::string>, std::vector<int64_t>>;
@@ -76,7 +67,8 @@ using KnownSeeds = std::map<std::pair<std::string, std::string>, std::vector<int
 KnownSeeds known_seeds(const TableRequest& request) {
   const std::optional<store::ResultStore> store = find_store(request.context);
   if (!store) return {};
-  std::vector<store::ConfiguredRun> runs = store->configured_runs(filter_of(request));
+  std::vector<store::ConfiguredRun> runs =
+      store->configured_runs(filter_of(request.context, request.project));
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
     return std::tie(tables::made_at(a.summary), a.summary.id) <
            std::tie(tables::made_at(b.summary), b.summary.id);
@@ -119,7 +111,7 @@ std::vector<CheckedRun> check(const TableRequest& request,
 
 /// The runs of the request's project, by id.
 std::vector<store::RunSummary> runs_of_project(const TableRequest& request) {
-  return stored_runs(request.context, filter_of(request));
+  return stored_runs(request.context, filter_of(request.context, request.project));
 }
 
 /// The runs but those that diverged, which would do so again, and which a table knows as values

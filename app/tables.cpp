@@ -82,10 +82,7 @@ Findings find(const Context& context,
               const TableOptions& options) {
   const std::optional<store::ResultStore> store = find_store(context);
   if (!store) return {};
-  store::RunFilter filter;
-  filter.project = project.path;
-  filter.workspace = project.workspace_root.string();
-  filter.runs_dir = context.runs_dir();
+  store::RunFilter filter = filter_of(context, project);
   filter.archived = true;
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;

@@ -206,11 +206,7 @@ std::vector<run::RunFolder> runs_to_export(const Context& context, const ExportO
         folders.emplace_back(context.runs_dir() / id);
   };
   if (options.runs.names.empty()) {
-    const project::Project project = context.project();
-    store::RunFilter filter;
-    filter.project = project.path;
-    filter.workspace = project.workspace_root.string();
-    filter.runs_dir = context.runs_dir();
+    const store::RunFilter filter = filter_of(context, context.project());
     add(chosen_runs(context, filter, options), [](const auto&) { return true; });
   } else if (!patterns.empty()) {
     const std::vector<std::string> matching =
