@@ -21,10 +21,11 @@ fs::path temporary_folder() {
 }
 
 ScratchFolder::ScratchFolder(fs::path path, Access access) : path_(std::move(path)) {
+  const bool is_own = access == Access::own;
   remove_tree(path_);
-  if (path_.has_parent_path()) make_directories(path_.parent_path());
+  if (!is_own && path_.has_parent_path()) make_directories(path_.parent_path());
   constexpr mode_t everybody = S_IRWXU | S_IRWXG | S_IRWXO;
-  if (::mkdir(path_.c_str(), access == Access::own ? S_IRWXU : everybody) != 0)
+  if (::mkdir(path_.c_str(), is_own ? S_IRWXU : everybody) != 0)
     throw system_error("make the folder '" + path_.string() + "'", errno);
 }
 

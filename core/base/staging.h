@@ -19,7 +19,8 @@ class ScratchFolder {
   /// Who can enter it: whom the umask lets, or this user alone.
   enum class Access { usual, own };
 
-  /// Replaces what stands there.
+  /// Replaces what stands there. One of this user's own is made in a folder that is there: where
+  /// another command moves that away it must not come back with nothing but this in it.
   explicit ScratchFolder(fs::path path, Access access = Access::usual);
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;

@@ -62,36 +62,11 @@ bool is_only_own(const fs::path& path) {
   return shown && is_it(shown->owner, shown->rights);
 }
 
-namespace {
-
-/// In a folder that is there: one that another command moves away must not come back with nothing
-/// but these files in it.
-class OwnFolder {
- public:
-  explicit OwnFolder(const fs::path& folder) : path_(aside_path(folder / "own")) {
-    if (::mkdir(path_.c_str(), S_IRWXU) != 0)
-      throw system_error("make the folder '" + path_.string() + "'", errno);
-  }
-  ~OwnFolder() {
-    std::error_code ignored;
-    remove_tree(path_, ignored);
-  }
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-}  // namespace
-
 void write_own_files(const fs::path& folder,
                      const std::vector<std::pair<std::string, std::string>>& contents,
                      fs::perms readers) {
   // Where nobody else can open them before their rights are what they are to be.
-  const OwnFolder aside(folder);
+  const ScratchFolder aside(aside_path(folder / "own"), ScratchFolder::Access::own);
   write_files_atomic(aside.path(), contents);
   for (const auto& [name, content] : contents) {
     const fs::path file = aside.path() / name;
