@@ -35,6 +35,10 @@ fs::path named_file(const fs::path& folder, const std::string& word, bool is_sta
 
 }  // namespace
 
+bool is_called_as_forges_own(const fs::path& working_directory) {
+  return working_directory.filename() == "bigram" || working_directory.filename() == "pytorch";
+}
+
 std::vector<fs::path> program_files(const config::ExternalConfig& external) {
   std::vector<fs::path> files;
   for (size_t i = 0; i < external.command.size(); ++i) {

@@ -8,6 +8,10 @@
 
 namespace forge::run {
 
+/// Whether a program's folder is called as those of forge's own backends, whose programs no run
+/// records.
+bool is_called_as_forges_own(const std::filesystem::path& working_directory);
+
 /// The files that an external backend's command names, "worker.py" or "--model=/home/ada/net.py",
 /// in its order: those of its working folder, and of other folders those of up to 16 MiB but for
 /// the program that it starts, "/usr/bin/python3".

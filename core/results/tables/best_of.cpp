@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -154,60 +155,97 @@ std::string why_not_chosen(const BestOfSpec& best_of, const ConfiguredRun& run) 
 
 namespace {
 
-/// What runs of different values may have in common: all but the value, and the seed.
-run::Identity identity_but(const std::string& key, const ConfiguredRun& run) {
+/// What runs of different values may have in common: all but the value, what follows from it, and
+/// the seed.
+run::Identity identity_but_value(const TableSpec& table, const ConfiguredRun& run) {
   run::Identity identity = identity_without_seed(run);
   nlohmann::json leaves = nlohmann::json::object();
   for (const auto& [name, value] : run::dotted_leaves(identity.experiment))
-    if (name != key) leaves[name] = value;
+    if (name != table.best_of->key && !follows_value(table, run.config, name)) leaves[name] = value;
   identity.experiment = std::move(leaves);
   identity.threads = 0;  // as of sets that were tuned alike (are_tuned_alike)
   return identity;
 }
 
-/// Leaves out runs of a value with settings that fewer of the other values have than those of other
-/// runs of it: one value with another weight decay, say, is not to be compared with others of the
-/// usual one. What forge derives from the value differs with it in all of them. Those of the config
-/// as it is now stay beside older ones.
-void keep_common_settings(const BestOfSpec& best_of,
+/// Of the completed runs one with the settings that most values have, the newest of equal ones;
+/// null where no two values have the same ones, as where something else follows from the value.
+const ConfiguredRun* with_common_settings(const TableSpec& table,
+                                          const std::vector<Runs>& of_values) {
+  struct Setting {
+    std::set<size_t> values = {};
+    const ConfiguredRun* newest = nullptr;
+
+    auto rank() const { return std::make_pair(values.size(), made_at(newest->summary)); }
+  };
+  std::map<std::string, Setting> settings;
+  for (size_t i = 0; i < of_values.size(); ++i) {
+    for (const ConfiguredRun* run : of_values[i]) {
+      if (!is_completed(run)) continue;
+      Setting& setting = settings[run::identity_hash(identity_but_value(table, *run))];
+      setting.values.insert(i);
+      if (!setting.newest || made_at(setting.newest->summary) < made_at(run->summary))
+        setting.newest = run;
+    }
+  }
+  const auto most = std::max_element(settings.begin(), settings.end(), [](auto& a, auto& b) {
+    return a.second.rank() < b.second.rank();
+  });
+  return most == settings.end() || most->second.values.size() < 2 ? nullptr : most->second.newest;
+}
+
+/// Leaves out those of the runs that are not to be kept, and says in what they differ from `usual`.
+void keep(const std::function<bool(const ConfiguredRun&)>& is_kept,
+          const ConfiguredRun& usual,
+          const TableSpec& table,
+          std::vector<Runs>& of_values,
+          std::vector<ExcludedRuns>& excluded) {
+  const run::Identity wanted = identity_but_value(table, usual);
+  const auto is_odd = [&](const ConfiguredRun* run) {
+    if (is_kept(*run)) return false;
+    const std::string differs = difference_text(identity_but_value(table, *run), wanted);
+    exclude(run->summary,
+            !is_completed(run) ? state_text(run->summary)
+            : differs.empty()  ? "made with other settings than the config has now"
+                               : differs,
+            excluded);
+    return true;
+  };
+  for (Runs& runs : of_values)
+    runs.erase(std::remove_if(runs.begin(), runs.end(), is_odd), runs.end());
+}
+
+/// Leaves out runs with other settings than the row's, so that values are compared by what they do:
+/// one value with another weight decay, say, would be the best whatever the value. The row's are
+/// those of the config as it is now, where a run of them is completed, else those that most values
+/// have.
+void keep_common_settings(const TableSpec& table,
                           const IsCurrent& is_current,
                           std::vector<Runs>& of_values,
                           std::vector<ExcludedRuns>& excluded) {
-  std::map<const ConfiguredRun*, std::string> settings;
-  std::map<std::string, std::set<size_t>> values;  // that have completed runs of these settings
-  const auto values_of = [&](const ConfiguredRun* run) { return values[settings.at(run)].size(); };
-  for (size_t i = 0; i < of_values.size(); ++i) {
-    for (const ConfiguredRun* run : of_values[i]) {
-      settings[run] = run::identity_hash(identity_but(best_of.key, *run));
-      if (is_completed(run)) values[settings[run]].insert(i);
-    }
-  }
-  for (Runs& runs : of_values) {
-    const auto most = std::max_element(
-        runs.begin(), runs.end(), [&](const ConfiguredRun* a, const ConfiguredRun* b) {
-          return values_of(a) < values_of(b);
-        });
-    if (most == runs.end()) continue;
-    const ConfiguredRun* const usual = *most;
-    const auto is_odd = [&](const ConfiguredRun* run) {
-      const bool is_config_now = is_current && is_current(*run) && !is_current(*usual);
-      if (values_of(run) == values_of(usual) || is_config_now) return false;
-      const std::string differs =
-          difference_text(identity_but(best_of.key, *run), identity_but(best_of.key, *usual));
-      exclude(run->summary, is_completed(run) ? differs : state_text(run->summary), excluded);
-      return true;
-    };
-    runs.erase(std::remove_if(runs.begin(), runs.end(), is_odd), runs.end());
-  }
+  const ConfiguredRun* current = nullptr;
+  for (const Runs& runs : of_values)
+    for (const ConfiguredRun* run : runs)
+      if (is_current && is_completed(run) && is_current(*run)) current = run;
+  if (current) keep(is_current, *current, table, of_values, excluded);
+  const ConfiguredRun* const usual = with_common_settings(table, of_values);
+  if (!usual) return;
+  const auto settings_of = [&](const ConfiguredRun& run) {
+    return run::identity_hash(identity_but_value(table, run));
+  };
+  const auto has_them = [&, common = settings_of(*usual)](const ConfiguredRun& run) {
+    return settings_of(run) == common;
+  };
+  keep(has_them, *usual, table, of_values, excluded);
 }
 
 }  // namespace
 
-void fill_best(const BestOfSpec& best_of,
+void fill_best(const TableSpec& table,
                const Runs& runs,
                const IsCurrent& is_current,
                AblationRow& row,
                std::vector<ExcludedRuns>& excluded) {
+  const BestOfSpec& best_of = *table.best_of;
   std::vector<Runs> deciding(best_of.values.size()), others(best_of.values.size());
   for (const ConfiguredRun* run : runs) {
     const std::string reason = why_not_chosen(best_of, *run);
@@ -220,7 +258,7 @@ void fill_best(const BestOfSpec& best_of,
     const auto place = static_cast<size_t>(found - best_of.values.begin());
     (decides(best_of, run->summary.seed) ? deciding : others)[place].push_back(run);
   }
-  keep_common_settings(best_of, is_current, deciding, excluded);
+  keep_common_settings(table, is_current, deciding, excluded);
   for (size_t i = 0; i < best_of.values.size(); ++i)
     row.points.push_back({sample_of(deciding[i], excluded, "", is_current), best_of.values[i]});
   const SweepPoint* best = nullptr;

@@ -56,10 +56,11 @@ std::string why_not_chosen(const BestOfSpec& best_of, const store::ConfiguredRun
 /// Why a completed run without the metric that decides cannot be chosen.
 std::string no_metric_reason(const BestOfSpec& best_of);
 
-/// Fills in the row's points from runs of its config, newest first, and shows the best of them.
+/// Fills in the row's points from runs of its config, newest first, and shows the best of them by
+/// the table's best_of.
 /// With tuning seeds the points are of these seeds, and the row shows the best value's runs of all
 /// other seeds.
-void fill_best(const BestOfSpec& best_of,
+void fill_best(const TableSpec& table,
                const std::vector<const store::ConfiguredRun*>& runs,
                const IsCurrent& is_current,
                AblationRow& row,

@@ -15,6 +15,7 @@
 #include "core/results/tables/budget.h"
 #include "core/results/tables/run_times.h"
 #include "core/run/identity.h"
+#include "core/run/program_hash.h"
 
 namespace forge::tables {
 
@@ -107,9 +108,17 @@ constexpr const char* program_condition = "program of ";
 
 std::optional<Condition> program_of(const ConfiguredRun& run, const TableSpec& table) {
   const nlohmann::json* const command = find_value(run.config, "external.command");
-  if (run.summary.program.empty() || !command) return std::nullopt;
+  if (!command) return std::nullopt;
+  std::string program = run.summary.program;
+  if (program.empty()) {
+    // Older forges knew a backend of one's own beside forge's own ones by its version alone.
+    const nlohmann::json* const folder = find_value(run.config, "external.working_directory");
+    if (!folder || !folder->is_string() || run::is_called_as_forges_own(folder->get<std::string>()))
+      return std::nullopt;
+    program = "not recorded";
+  }
   const std::string backend = table.by == "backend" ? "backend " + run.summary.backend + ": " : "";
-  return Condition{program_condition + backend + plain_text(*command), run.summary.program};
+  return Condition{program_condition + backend + plain_text(*command), program};
 }
 
 constexpr const char* library_condition = "library ";
@@ -135,6 +144,17 @@ bool is_varied_by(const TableSpec& table, const std::string& config, const std::
   if (table.budget && is_length(key)) return config != reference_of(table);
   return table.best_of && (key == table.best_of->key ||
                            (key == "train.validation_rows" && table.best_of->validation_rows > 0));
+}
+
+bool follows_value(const TableSpec& table, const nlohmann::json& config, const std::string& key) {
+  if (!table.best_of) return false;
+  const std::string& varied = table.best_of->key;
+  if (key == "train.gradient_slots") return varied == "train.batch_size";
+  const nlohmann::json* const tokens = find_value(config, "train.max_tokens");
+  const bool has_tokens = tokens && tokens->is_number() && *tokens > 0;
+  return key == "train.max_steps" && has_tokens &&
+         (varied == "train.batch_size" || varied == "train.seq_len" ||
+          varied == "train.max_tokens");
 }
 
 bool compares_train_loss(const TableSpec& table) {
@@ -207,7 +227,8 @@ std::vector<std::string> differences_from_config(const ConfiguredRun& run,
   if (own == now) return differences;
   const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
   for (const run::IdentityDifference& difference : run::config_differences(own, now)) {
-    if (!is_varied_by(table, run.summary.config, difference.what))
+    if (!is_varied_by(table, run.summary.config, difference.what) &&
+        !follows_value(table, run.config, difference.what))
       differences.push_back(
           with_change(difference.what, text(difference.left), text(difference.right)));
   }

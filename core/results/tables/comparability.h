@@ -46,6 +46,9 @@ bool is_length(const std::string& key);
 /// Whether the table gives the runs of a config another value of the key than the config has.
 bool is_varied_by(const TableSpec& table, const std::string& config, const std::string& key);
 
+/// Whether forge derives the key of a run of that config from the key that best_of varies.
+bool follows_value(const TableSpec& table, const nlohmann::json& config, const std::string& key);
+
 /// The run's value of the key that the table's rows are grouped by; "" without such a key.
 std::string group_of(const store::ConfiguredRun& run, const TableSpec& table);
 

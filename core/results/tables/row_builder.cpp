@@ -237,7 +237,7 @@ void RowBuilder::fill(AblationRow& row,
                       const Runs& runs,
                       std::vector<ExcludedRuns>& excluded) const {
   if (table_.best_of) {
-    fill_best(*table_.best_of, runs, is_current_, row, excluded);
+    fill_best(table_, runs, is_current_, row, excluded);
   } else {
     static_cast<Sample&>(row) = sample_of(runs, excluded, "", is_current_);
   }

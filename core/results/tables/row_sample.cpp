@@ -87,7 +87,9 @@ run::Identity identity_of_set(const ConfiguredRun& run, const TableSpec& table) 
   run::Identity identity = identity_without_seed(run);
   nlohmann::json leaves = nlohmann::json::object();
   for (const auto& [key, value] : run::dotted_leaves(identity.experiment)) {
-    if (key == table.by || !is_varied_by(table, run.summary.config, key)) leaves[key] = value;
+    const bool varies =
+        is_varied_by(table, run.summary.config, key) || follows_value(table, run.config, key);
+    if (key == table.by || !varies) leaves[key] = value;
   }
   leaves["device name"] = run.summary.device_name;
   leaves["environment"] = numerics_variables_of(run);

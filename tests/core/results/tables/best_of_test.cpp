@@ -829,6 +829,37 @@ TEST_CASE("the values of a row are compared by runs of one setting", "[report][h
   CHECK(left_out != ablation.excluded.end());
 }
 
+TEST_CASE("values of other settings than the row's are not tried yet", "[report][hostile]") {
+  ScoredLab lab;
+  const auto add = [&](int day, double lr, double eps, double accuracy) {
+    MadeRun run = ScoredLab::with_rate("llama", day, lr);
+    run.experiment.optimizer.eps = eps;
+    make_completed_run(lab.runs, run, {1.5, 4300, 1 << 30, {{"token_accuracy", {accuracy, 640}}}});
+  };
+  // One value with settings that would be the best whatever its rate.
+  add(10, 5e-4, 1e-8, 0.25);
+  add(11, 1e-3, 1e-8, 0.5);
+  add(12, 2e-3, 1e-4, 0.9);
+  TableSpec table = scored_table();
+  table.must_be_equal = {"profile", "data"};
+  const auto completed = [&] {
+    std::vector<bool> values;
+    for (const SweepPoint& point : lab.scored(table).rows[0].points)
+      values.push_back(point.completed());
+    return values;
+  };
+  CHECK(completed() == std::vector<bool>{true, true, false});
+  CHECK(lab.scored(table).rows[0].varied == 1e-3);
+  add(13, 2e-3, 1e-8, 0.1);
+  CHECK(completed() == std::vector<bool>{true, true, true});
+  CHECK(lab.scored(table).rows[0].varied == 1e-3);
+  // As many values of each: the newer ones.
+  add(14, 5e-4, 1e-4, 0.3);
+  add(15, 1e-3, 1e-4, 0.2);
+  CHECK(completed() == std::vector<bool>{true, true, true});
+  CHECK(lab.scored(table).rows[0].varied == 2e-3);
+}
+
 TEST_CASE("a setting that differs with each value of a row is no other setting", "[report]") {
   ScoredLab lab;
   int day = 10;

@@ -128,6 +128,7 @@ TEST_CASE("runs of an external program before and after an edit do not mix in on
     MadeRun made = Lab::run(config, day);
     made.experiment.backend = "external";
     made.experiment.external.command = {"python3", "worker.py"};
+    made.experiment.external.working_directory = "/clone/backends/mine";
     made.experiment.seed = seed;
     made.program = program;
     make_completed_run(lab.runs, made, {3.0 + 0.01 * day, 4000, 1000});
@@ -144,6 +145,12 @@ TEST_CASE("runs of an external program before and after an edit do not mix in on
     CHECK(excluded_text(ablation) ==
           "llama: program of [\"python3\",\"worker.py\"] after, this table shows before x2\n");
     CHECK(ablation.rows[1].is_comparable());
+  }
+  SECTION("that of an own backend which an older forge did not record is another one") {
+    add("llama", 12, 2, "");
+    CHECK(
+        excluded_text(lab.table()) ==
+        "llama: program of [\"python3\",\"worker.py\"] not recorded, this table shows before x1\n");
   }
   SECTION("of two that fill as many rows it is the one as it is now") {
     add("llama", 12, 1, "after");
