@@ -135,8 +135,12 @@ store::RunFilter filter_of(const Context& context, const project::Project& proje
 
 store::RunFilter chosen_project(const Context& context) {
   store::RunFilter filter;
-  if (context.names_project() && !context.names_workspace())
+  if (context.names_workspace()) {
+    filter.workspace = context.workspace().root.string();
+    filter.runs_dir = context.runs_dir();
+  } else if (context.names_project()) {
     filter = filter_of(context, context.project());
+  }
   filter.archived = true;
   return filter;
 }

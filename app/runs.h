@@ -35,8 +35,8 @@ std::string stopped_text(const run::RunFolder& folder);
 /// Chooses the project's runs, but for archived ones.
 store::RunFilter filter_of(const Context& context, const project::Project& project);
 
-/// Chooses the runs of the project that -p names, else those of all; archived ones too. Throws
-/// Error where it names neither a project nor a whole workspace.
+/// Chooses the runs of the project or the whole workspace that -p names, else those of all;
+/// archived ones too. Throws Error where it names neither.
 store::RunFilter chosen_project(const Context& context);
 
 /// The runs of the store, newest first; none where there is no runs folder.

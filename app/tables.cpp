@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/config/own_blocks.h"
 #include "core/config/resolve.h"
+#include "core/project/workspace_id.h"
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/other_seeds.h"
@@ -87,6 +88,7 @@ Findings find(const Context& context,
   store::BenchmarkFilter benchmark_filter;
   benchmark_filter.project = project.path;
   benchmark_filter.workspace = filter.workspace;
+  benchmark_filter.runs_dir = filter.runs_dir;
   benchmark_filter.kind = benchmark::Kind::training;
   std::vector<store::ConfiguredRun> runs = store->configured_runs(filter);
   for (store::ConfiguredRun& run : runs)

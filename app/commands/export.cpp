@@ -22,6 +22,7 @@
 #include "core/results/store/result_store.h"
 #include "core/results/tables/run_metrics.h"
 #include "core/results/tables/sheet.h"
+#include "core/run/annotations.h"
 #include "core/run/moved_files.h"
 #include "core/run/runs_dir.h"
 
@@ -319,16 +320,19 @@ fs::path write_event_file(const run::RunFolder& run_folder,
   return path;
 }
 
-/// Runs of the project, and of the profile where one is chosen, that are in its runs folder now.
+/// Runs of the project, of the profile where one is chosen, that are in its runs folder now and
+/// that are not archived, unless those are wanted, too.
 std::vector<run::RunFolder> runs_of_project(const Context& context,
                                             const project::Project& project,
-                                            const std::string& profile) {
+                                            const TableOptions& options) {
   std::vector<run::RunFolder> folders;
   for (const run::RunFolder& folder : run::list_runs(context.runs_dir())) {
     try {
       const run::RunRecord record = folder.record();
+      const std::string& profile = options.profile;
       const bool is_chosen =
-          profile.empty() || folder.config(record).value("profile", "") == profile;
+          (profile.empty() || folder.config(record).value("profile", "") == profile) &&
+          (options.archived || !run::read_annotations(folder).archived);
       if (is_chosen &&
           run::is_of_project(folder, record, project.workspace_root.string(), project.path))
         folders.push_back(folder);
@@ -353,7 +357,7 @@ WrittenFiles stream_runs(const Context& context,
   const Interrupts interrupts;
   LateProgress progress("exporting runs");
   const auto new_runs = [&] {
-    return is_whole_project ? runs_of_project(context, project, options.tables.profile)
+    return is_whole_project ? runs_of_project(context, project, options.tables)
                             : std::vector<run::RunFolder>();
   };
   const Streamed streamed =

@@ -235,6 +235,9 @@ LinkBench measure_links(worker::Launcher& launcher,
 /// the store has an index.
 std::filesystem::path benchmarks_dir(const std::filesystem::path& runs_dir);
 
+/// The file of a measurement.
+std::filesystem::path record_file(const std::filesystem::path& runs_dir, const Record& record);
+
 /// Gives the record its id, from its call's time and its config, and writes its file, aside and
 /// then renamed; another file is never replaced. Returns the path. Makes the folder where it is
 /// missing.

@@ -360,6 +360,10 @@ std::string as_file_name(std::string name) {
 
 fs::path benchmarks_dir(const fs::path& runs_dir) { return runs_dir / "benchmarks"; }
 
+fs::path record_file(const fs::path& runs_dir, const Record& record) {
+  return benchmarks_dir(runs_dir) / (record.id + ".json");
+}
+
 fs::path write_record(const fs::path& runs_dir, Record& record) {
   const fs::path folder = benchmarks_dir(runs_dir);
   make_own_folders(runs_dir, folder.filename());
@@ -368,10 +372,10 @@ fs::path write_record(const fs::path& runs_dir, Record& record) {
   const std::string what = record.kind == Kind::operations ? "ops" : record.config;
   const std::string name = compact_timestamp(record.call.created) + "-" + as_file_name(what);
   record.id = name;
-  for (int number = 2; fs::exists(folder / (record.id + ".json")); ++number) {
+  for (int number = 2; fs::exists(record_file(runs_dir, record)); ++number) {
     record.id = name + "-" + std::to_string(number);
   }
-  const fs::path file = folder / (record.id + ".json");
+  const fs::path file = record_file(runs_dir, record);
   write_file_atomic(file, json_text(to_json(record), 2) + "\n");
   return file;
 }

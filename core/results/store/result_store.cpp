@@ -9,11 +9,12 @@
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
-#include "core/project/workspace.h"
+#include "core/project/workspace_id.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
 #include "core/results/store/sync.h"
 #include "core/run/moved_files.h"
+#include "core/run/queue/owners.h"
 
 namespace forge::store {
 namespace {
@@ -327,12 +328,13 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
   std::vector<RunSummary> found =
       with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
   if (filter.workspace.empty()) return found;
-  std::map<std::pair<std::string, std::string>, project::WorkspaceRelation> known;
+  std::map<std::vector<std::string>, project::WorkspaceRelation> known;
   const auto is_another = [&](const RunSummary& run) {
-    const auto [found_one, is_new] = known.try_emplace({run.workspace, run.workspace_id});
+    const auto [found_one, is_new] =
+        known.try_emplace({run.workspace, run.workspace_id, run.project});
     if (is_new)
       found_one->second =
-          project::relation_of({run.workspace, run.workspace_id}, filter.workspace, filter.project);
+          project::relation_of({run.workspace, run.workspace_id}, filter.workspace, run.project);
     return run::is_anothers_run(
         run::RunFolder(filter.runs_dir / run.id), found_one->second, run.workspace_id);
   };
@@ -465,13 +467,14 @@ std::vector<benchmark::Record> ResultStore::benchmarks(const BenchmarkFilter& fi
     SQLite::Statement statement(
         *database_, "SELECT record FROM benchmarks" + where.sql() + " ORDER BY created DESC, id");
     where.bind(statement);
-    // What another workspace measured is measured again soon, also where that one is away.
+    // As runs are: those of one that is away are another's where another user measured them.
     const auto is_anothers = [&](const benchmark::Record& record) {
       const std::string& id = record.call.workspace_id;
       const auto relation =
           project::relation_of({record.call.workspace, id}, filter.workspace, record.project);
+      const bool is_away = relation == project::WorkspaceRelation::away && !id.empty();
       return relation == project::WorkspaceRelation::another ||
-             (relation == project::WorkspaceRelation::away && !id.empty());
+             (is_away && queue::is_of_other_user(benchmark::record_file(filter.runs_dir, record)));
     };
     std::vector<benchmark::Record> records;
     while (statement.executeStep()) {

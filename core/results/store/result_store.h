@@ -95,8 +95,7 @@ struct RunFilter {
   std::string profile;
   std::optional<run::RunState> status;
   bool archived = false;  ///< archived runs too
-  /// Root of the workspace of `project`: no runs of another one's project of that path
-  /// (run::is_of_project).
+  /// Root of a workspace: no runs of another one's project of that path (run::is_of_project).
   std::string workspace = {};
   /// Where the runs' folders are, with `workspace`: their place tells of those that were moved with
   /// their workspace. Empty: it is not asked.
@@ -108,7 +107,8 @@ struct BenchmarkFilter {
   std::vector<std::string> configs;  ///< any of these
   std::string project;
   std::optional<benchmark::Kind> kind;
-  std::string workspace = {};  ///< as in RunFilter
+  std::string workspace = {};           ///< as in RunFilter
+  std::filesystem::path runs_dir = {};  ///< where their files are, with `workspace`
 };
 
 /// A run with its resolved configuration and what it ran on (null where that is not known).

@@ -1,5 +1,7 @@
+#include <unistd.h>
+
 #include "core/base/files.h"
-#include "core/project/workspace.h"
+#include "core/project/workspace_id.h"
 #include "core/results/benchmark/benchmark.h"
 #include "core/results/store/database.h"
 #include "core/results/store/result_store.h"
@@ -80,16 +82,21 @@ TEST_CASE("measurements of another workspace are not those of this one", "[store
   record.project = "projects/canon";
   record.call.workspace = (place.folder / "first").string();
   record.call.workspace_id = project::made_workspace_id(place.folder / "first");
-  place.add(record);
+  const auto file = place.add(record);
   place.store.sync(place.runs);
   const auto known_in = [&](const char* name) {
     BenchmarkFilter filter;
     filter.workspace = (place.folder / name).string();
+    filter.runs_dir = place.runs;
     return place.configs(filter).size();
   };
   CHECK(known_in("first") == 1);
   CHECK(known_in("second") == 0);
   std::filesystem::rename(place.folder / "first", place.folder / "moved");
+  CHECK(known_in("moved") == 1);
+  CHECK(known_in("second") == 1);  // this user's own, which may have been made anew
+  if (::geteuid() != 0) return;    // only root can be two users
+  REQUIRE(::chown(file.c_str(), 12345, 12345) == 0);
   CHECK(known_in("moved") == 1);
   CHECK(known_in("second") == 0);
 }
