@@ -10,6 +10,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/project/template_arguments.h"
+#include "core/project/workspace_id.h"
 #include "core/run/allowed_command.h"
 #include "core/run/moved_files.h"
 #include "core/run/open_model.h"
@@ -53,7 +54,7 @@ std::string Context::project_option() const {
 
 bool Context::names_workspace() const {
   const auto folder = chosen_folder(globals_.project, here_);
-  return folder && is_same_path(*folder, workspace().root);
+  return folder && is_same_path(*folder, workspace().root) && !project::is_project_folder(*folder);
 }
 
 const project::Workspace& Context::workspace() const {
@@ -334,8 +335,7 @@ bool Context::is_forges_own(const config::ExternalConfig& external) const {
   const fs::path library = fs::path(host_environment_.library_dir).parent_path();
   const fs::path folder = external.working_directory;
   // In a clone that one works in, backends of one's own lie beside them.
-  const bool is_called_so = folder.filename() == "bigram" || folder.filename() == "pytorch";
-  return is_called_so && !library.empty() &&
+  return run::is_called_as_forges_own(folder) && !library.empty() &&
          is_same_path(folder.parent_path(), library / "backends");
 }
 

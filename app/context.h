@@ -51,7 +51,8 @@ class Context {
   const std::filesystem::path& program() const { return program_; }
   const jinja::HostEnvironment& host_environment() const { return host_environment_; }
   bool names_project() const { return !globals_.project.empty(); }  ///< whether -p is given
-  bool names_workspace() const;  ///< whether -p is a whole workspace, by its folder
+  /// Whether -p is a whole workspace, by its folder, which is no project itself.
+  bool names_workspace() const;
   /// " -p PATH" for the commands that a command prints, "" where none is given.
   std::string project_option() const;
 

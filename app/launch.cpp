@@ -124,8 +124,9 @@ CheckedRun check_config(const Context& context,
                         const LaunchOptions& options) {
   config::ResolvedConfig resolved;
   resolved.project = saved.project;
-  const bool was_moved = !project::may_be_project_folder(fs::path(saved.workspace) / saved.project);
-  resolved.workspace = was_moved ? context.workspace_with(saved.project) : saved.workspace;
+  // It goes into the runs folder of this workspace, whoever's the plan is.
+  const std::string here = context.workspace_with(saved.project);
+  resolved.workspace = here.empty() ? saved.workspace : here;
   resolved.config_name = saved.config;
   resolved.trains = true;
   resolved.json = context.find_files(saved.experiment, saved.workspace, saved.project);

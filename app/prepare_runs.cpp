@@ -15,6 +15,7 @@
 #include "core/base/parallel.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
+#include "core/project/workspace_id.h"
 #include "core/run/allowed_command.h"
 #include "core/run/annotations.h"
 #include "core/run/checkpoint_space.h"
@@ -61,11 +62,8 @@ std::string other_workspace_text(const run::PlannedRun& planned) {
   const run::RunRecord record = planned.folder.record();
   const auto relation = project::relation_of(
       {record.workspace, record.workspace_id}, planned.record.workspace, planned.record.project);
-  const bool is_away = relation == project::WorkspaceRelation::away ||
-                       relation == project::WorkspaceRelation::copied;
-  return is_away ? ", in the workspace '" + tables::printable(record.workspace) +
-                       "', which is not there now"
-                 : "";
+  if (!project::is_gone(relation)) return "";
+  return ", in the workspace '" + tables::printable(record.workspace) + "', which is not there now";
 }
 
 /// Tables leave archived runs out, so that a command to make them would be printed for ever.
@@ -82,12 +80,20 @@ std::string completed_hint(const run::PlannedRun& planned) {
 }
 
 /// Of a run that is made though there may be the same one: another user's, whom this one may not
-/// read from, or one of a project that was renamed, whose runs keep the name that it had.
+/// read from, or one of a project that was renamed, whose runs keep the name that it had; and of
+/// one that was made in a workspace which is not there now.
 void tell_others(const CheckedRun& checked, const run::PlannedRun& planned) {
   if (!planned.closed.empty())
     std::cerr << "note: " << checked.label << ": " << tables::printable(planned.closed)
               << " may be the same run, and its owner does not let you read it: "
               << tables::printable(planned.record.id) << " is a run of your own\n";
+  if (planned.folder.has_record()) {
+    const std::string elsewhere = other_workspace_text(planned);
+    if (!elsewhere.empty())
+      std::cerr << "note: " << checked.label << " goes on with "
+                << tables::printable(planned.record.id) << elsewhere
+                << " and may come back with it\n";
+  }
   if (planned.orphan.empty()) return;
   const run::RunRecord record =
       run::RunFolder(planned.folder.path().parent_path() / planned.orphan).record();

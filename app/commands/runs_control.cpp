@@ -324,7 +324,10 @@ PendingRun prepare_resume(const Context& context, const run::RunFolder& folder, 
                     false,
                     {identity.data_fingerprint, identity.tokenizer_fingerprint});
   print_new_warnings(data.warnings);
-  run::refresh_request(folder, request, data, context.workspace_with(record.project));
+  const std::string workspace = context.workspace_with(record.project);
+  if (!workspace.empty())
+    context.workspace_id(workspace);  // it is given one, which the run records
+  run::refresh_request(folder, request, data, workspace);
   // As the supervisor will: an unrecorded checkpoint after a crash is trained again.
   const run::FoundCheckpoint found = folder.find_checkpoint();
   print_warnings(texts_of(found.damaged,

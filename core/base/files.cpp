@@ -596,6 +596,14 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(std::string_view text) { write_all(file_.get(), text, path_); }
 
+void OutputFile::add_rights(fs::perms rights) {
+  struct stat status {};
+  const bool is_known = ::fstat(file_.get(), &status) == 0;
+  const mode_t all = status.st_mode | static_cast<mode_t>(rights);
+  if (!is_known || (all != status.st_mode && ::fchmod(file_.get(), all) != 0))
+    throw system_error("change the rights of '" + path_.string() + "'", errno);
+}
+
 void OutputFile::finish() {
   if (aside_.empty()) return;
   if (::fsync(file_.get()) != 0 || ::rename(aside_.c_str(), path_.c_str()) != 0)
@@ -604,9 +612,10 @@ void OutputFile::finish() {
   sync_path(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
 }
 
-void write_file_atomic(const fs::path& path, std::string_view content) {
+void write_file_atomic(const fs::path& path, std::string_view content, fs::perms rights) {
   OutputFile file(path, false);
   file.write(content);
+  file.add_rights(rights);
   file.finish();
 }
 

@@ -30,8 +30,11 @@ std::vector<fs::path> folder_entries(const fs::path& folder);
 std::string read_file(const fs::path& path);
 
 /// Replaces a file so that a reader sees the old or the new content and never a part: written
-/// beside it, synced, renamed, the folder synced. On an error the old file is untouched.
-void write_file_atomic(const fs::path& path, std::string_view content);
+/// beside it, synced, renamed, the folder synced. On an error the old file is untouched. `rights`
+/// it has beside those that the umask leaves.
+void write_file_atomic(const fs::path& path,
+                       std::string_view content,
+                       fs::perms rights = fs::perms::none);
 
 /// mkdir -p; throws Error naming the folder and the reason.
 void make_directories(const fs::path& folder);
@@ -216,6 +219,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::string_view text);
+  void add_rights(fs::perms rights);
   void finish();
 
  private:

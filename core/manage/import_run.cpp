@@ -20,10 +20,13 @@
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/project/workspace.h"
+#include "core/project/workspace_id.h"
 #include "core/run/annotations.h"
 #include "core/run/event_log.h"
+#include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/open_model.h"
+#include "core/run/plan.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/run/runs_dir.h"
@@ -232,19 +235,27 @@ void restore_archived(const run::RunFolder& copy, std::vector<std::string>& note
 
 /// The run is to stand in the tables of the workspace that it comes to, as one that is known there
 /// from now on. Where that has not its project, in those of any that has.
-void record_import(const run::RunFolder& run, const fs::path& workspace) {
-  run::RunRecord record = run.record();
+run::RunRecord arriving(run::RunRecord record, const fs::path& workspace) {
   const bool has_project =
       !workspace.empty() && project::is_project_folder(workspace / record.project);
   record.workspace = has_project ? workspace.string() : "";
   record.workspace_id = has_project ? project::made_workspace_id(workspace) : "";
   record.imported = utc_timestamp();
-  write_file_atomic(run.record_file(), json_text(run::to_json(record), 2) + "\n");
+  return record;
+}
+
+/// Where it is to be: under the id that it has, or under another number of it where that is a run
+/// of another project's or workspace's, which no table here shows.
+run::RunFolder place_of(const run::RunRecord& record, const fs::path& runs_dir) {
+  const run::RunFolder named(runs_dir / record.id);
+  const bool is_anothers =
+      !record.workspace.empty() && named.has_record() &&
+      !run::is_of_project(named, named.record(), record.workspace, record.project);
+  return is_anothers ? run::own_folder(record, runs_dir) : named;
 }
 
 void copy_run(const run::RunFolder& from,
               const run::RunFolder& to,
-              const fs::path& workspace,
               std::vector<std::string>& notes,
               const CountProgress& progress) {
   const double needed = run_bytes(from);
@@ -264,7 +275,6 @@ void copy_run(const run::RunFolder& from,
     }
   }
   restore_archived(to, notes);
-  record_import(to, workspace);
   sync_tree(to.path());
 }
 
@@ -292,15 +302,15 @@ void require_same_run(const run::RunFolder& here,
                       const run::RunFolder& coming,
                       const run::RunRecord& record) {
   const std::string room =
-      quoted_command("forge runs rm " + shell_quoted(record.id)) + " makes room, and can be undone";
+      quoted_command("forge runs rm " + shell_quoted(here.id())) + " makes room, and can be undone";
   if (!fs::exists(here.record_file()) || !is_same(here.record(), record))
     throw refused(
-        "there is another run '" + record.id + "' in " + shown_path(here.path().parent_path()),
+        "there is another run '" + here.id() + "' in " + shown_path(here.path().parent_path()),
         room);
   const std::string file = differing_file(here, coming);
   if (file.empty()) return;
   throw refused(
-      "run '" + record.id + "' is here already and differs in " + file + ": nothing was imported",
+      "run '" + here.id() + "' is here already and differs in " + file + ": nothing was imported",
       "to keep the run that is here, do nothing; for the other one, " + room);
 }
 
@@ -358,21 +368,26 @@ ImportResult import_through(const fs::path& aside,
     throw refused("run '" + source.id() + "' is running: its files still change",
                   "'forge runs stop' stops it");
   ImportResult imported{run::RunFolder(""), false, {}, {}};
-  const run::RunRecord record = checked_record(source);
-  imported.folder = run::RunFolder(runs_dir / record.id);
+  run::RunRecord record = arriving(checked_record(source), workspace);
+  imported.folder = place_of(record, runs_dir);
   for (RequiredData& need : required_data(config::experiment_from_json(source.config()))) {
     if (!need.is_here) imported.missing.push_back(std::move(need));
   }
   const run::RunFolder copy(aside / record.id);
-  if (!fs::exists(imported.folder.path()))
-    copy_run(source, copy, workspace, imported.notes, progress);
+  if (!fs::exists(imported.folder.path())) copy_run(source, copy, imported.notes, progress);
   for (std::string& note : imported.notes)
     note = renamed(renamed(note, copy.path(), source.path()), unpacked, origin);
   const queue::Queue one_at_a_time(runs_dir);
+  imported.folder = place_of(record, runs_dir);  // another command may have taken it meanwhile
   if (fs::exists(imported.folder.path())) {
     require_same_run(imported.folder, source, record);
     return imported;
   }
+  if (imported.folder.id() != record.id)
+    imported.notes.push_back("run '" + record.id + "' is here already, of another workspace or " +
+                             "project: this one is '" + imported.folder.id() + "'");
+  record.id = imported.folder.id();
+  write_file_atomic(copy.record_file(), json_text(run::to_json(record), 2) + "\n");
   rename_path(copy.path(), imported.folder.path());
   made.keep();
   sync_path(runs_dir);

@@ -71,11 +71,12 @@ struct ImportResult {
 /// origin is not trusted: only a run's plain files are copied, no links; the run's key must be that
 /// of its identity; every file of a pack must have the size and hash of pack.json; a damaged
 /// checkpoint is left out. Nothing is replaced. Makes the runs folder, unless there is no origin.
-/// Throws Error if another run has that name, if the run is here with another config, tokenizer or
-/// other events, if it is still running, for what is no run, and (exit code `storage`) before
-/// anything is written where the disk has no room. `progress` counts bytes as they are unpacked,
-/// compared with their hashes and copied; what it throws ends the work, and leaves nothing.
-/// `workspace`: the root of the one that the run comes to, "": none.
+/// Where a run of another project or workspace has its name it gets the next number of it. Throws
+/// Error if another run of its project has that name, if the run is here with another config,
+/// tokenizer or other events, if it is still running, for what is no run, and (exit code `storage`)
+/// before anything is written where the disk has no room. `progress` counts bytes as they are
+/// unpacked, compared with their hashes and copied; what it throws ends the work, and leaves
+/// nothing. `workspace`: the root of the one that the run comes to, "": none.
 ImportResult import_packed_run(const std::filesystem::path& origin,
                                const std::filesystem::path& runs_dir,
                                const CountProgress& progress = {},

@@ -9,7 +9,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/json_file.h"
 #include "core/base/owner.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
@@ -20,12 +19,16 @@ namespace {
 
 constexpr const char* settings_folders[] = {"forge_workspace", "forgather_workspace"};
 
+}  // namespace
+
 std::optional<fs::path> settings_folder_of(const fs::path& folder) {
   for (const char* name : settings_folders) {
     if (is_folder(folder / name)) return folder / name;
   }
   return std::nullopt;
 }
+
+namespace {
 
 void read_settings(Workspace& workspace) {
   const fs::path file = workspace.settings / "workspace.yaml";
@@ -198,90 +201,6 @@ bool lies_below(const fs::path& path, const fs::path& folder) {
 bool is_project_folder(const fs::path& folder) { return is_file(folder / "meta.yaml"); }
 
 bool may_be_project_folder(const fs::path& folder) { return may_exist(folder / "meta.yaml"); }
-
-fs::path workspace_id_file(const fs::path& root) {
-  return settings_folder_of(root).value_or(root / settings_folders[0]) / ".local" / "id";
-}
-
-namespace {
-
-/// What a folder keeps where it is moved or mounted elsewhere, and a copy of it does not have.
-std::string place_of(const fs::path& folder) {
-  struct stat found {};
-  return ::stat(folder.c_str(), &found) == 0 ? std::to_string(found.st_ino) : "";
-}
-
-/// The words of an id's file: the id, the place that it is for, and the ids of the workspaces that
-/// this one is a copy of. Who writes a word there alone chooses the id.
-std::vector<std::string> words_of_id(const fs::path& root) try {
-  constexpr uintmax_t most_bytes = 4000;
-  std::vector<std::string> words;
-  for (const std::string& word :
-       split(trim(read_file_within(workspace_id_file(root), most_bytes)), ' ')) {
-    if (word.empty() || word.find_first_not_of("0123456789abcdef") != std::string::npos) return {};
-    words.push_back(word);
-  }
-  return words;
-} catch (const Error&) {
-  return {};
-}
-
-/// Its own one, and those of what it is a copy of.
-std::vector<std::string> all_ids(const fs::path& root) {
-  std::vector<std::string> words = words_of_id(root);
-  if (words.size() > 1) words.erase(words.begin() + 1);  // the place
-  return words;
-}
-
-bool is_copy_of(const fs::path& root, const std::string& id) {
-  const std::vector<std::string> ids = all_ids(root);
-  return !id.empty() && std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
-}  // namespace
-
-std::string workspace_id(const fs::path& root) {
-  const std::vector<std::string> words = words_of_id(root);
-  const bool is_of_here =
-      words.size() == 1 ||
-      (words.size() > 1 && words[1] == place_of(workspace_id_file(root).parent_path()));
-  return is_of_here ? words[0] : "";
-}
-
-std::string made_workspace_id(const fs::path& root) {
-  const std::string known = workspace_id(root);
-  if (!known.empty() || !settings_folder_of(root)) return known;
-  try {
-    const fs::path file = workspace_id_file(root);
-    std::vector<std::string> words = all_ids(root);
-    constexpr size_t most_words = 100;
-    words.resize(std::min(words.size(), most_words));
-    FolderWriter writer(file.parent_path());
-    words.insert(words.begin(), {random_digits(), place_of(writer.path())});
-    write_file_atomic(writer.path() / file.filename(), join(words, " ") + "\n");
-    write_file_atomic(writer.path() / ".gitignore", "*\n");
-    if (path_exists(file)) {
-      writer.replace();
-    } else {
-      writer.create();
-    }
-  } catch (const Error&) {
-    // It may not be written to, or another command was faster.
-  }
-  return workspace_id(root);
-}
-
-WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
-                              const fs::path& root,
-                              const std::string& project) {
-  if (recorded.root.empty() || recorded.root == root) return WorkspaceRelation::same;
-  if (!recorded.id.empty() && recorded.id == workspace_id(root)) return WorkspaceRelation::same;
-  const fs::path folder = fs::path(recorded.root) / project;
-  if (is_project_folder(folder))
-    return is_same_path(recorded.root, root) ? WorkspaceRelation::same : WorkspaceRelation::another;
-  if (may_be_project_folder(folder)) return WorkspaceRelation::another;
-  return is_copy_of(root, recorded.id) ? WorkspaceRelation::copied : WorkspaceRelation::away;
-}
 
 std::optional<fs::path> enclosing_project_folder(const Workspace& workspace, const fs::path& from) {
   for (fs::path folder = absolute_folder(from); lies_below(folder, workspace.root);

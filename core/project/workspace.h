@@ -17,6 +17,9 @@ struct Workspace {
   bool shipped = false;
 };
 
+/// The forge_workspace/ or forgather_workspace/ of a folder, if it has one.
+std::optional<std::filesystem::path> settings_folder_of(const std::filesystem::path& folder);
+
 /// The workspace of the nearest folder at or above `from` that is one. Throws Error where its
 /// workspace.yaml is wrong, and where it belongs to another user who does not own `from`: a folder
 /// above may be anybody's. FORGE_TRUSTED_WORKSPACES names those of others that may be used.
@@ -37,34 +40,6 @@ std::filesystem::path library_folder(const std::filesystem::path& program);
 
 /// The folder as an absolute path without ".", ".." and a final slash, as all paths here are kept.
 std::filesystem::path absolute_folder(const std::filesystem::path& folder);
-
-/// Where a workspace has its id: .local/id of its settings. Git leaves it alone, and it names its
-/// folder's place on the disk: a clone or a copy is another workspace.
-std::filesystem::path workspace_id_file(const std::filesystem::path& root);
-
-/// The hex digits there, which a workspace keeps where it is moved or mounted elsewhere. "" where
-/// it has none, as a copy, or they cannot be read.
-std::string workspace_id(const std::filesystem::path& root);
-
-/// The id; a workspace that has none is given one. "" where that cannot be written.
-std::string made_workspace_id(const std::filesystem::path& root);
-
-/// The workspace that something was made in: its root at that time, and its id; "" where they are
-/// not known.
-struct RecordedWorkspace {
-  std::string root, id;
-};
-
-/// What it is to the workspace at `root`.
-enum class WorkspaceRelation {
-  same,     ///< it has the same id or path, or no path is recorded
-  another,  ///< its project at `project` is to be seen elsewhere, or this user may not look for it
-  away,     ///< not there: moved, removed, not mounted, or on another machine
-  copied    ///< the same, and that at `root` is a copy of it, as one is that was moved to a disk
-};
-WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
-                              const std::filesystem::path& root,
-                              const std::string& project);
 
 /// Whether a path is the folder or lies below it, by their text alone.
 bool lies_below(const std::filesystem::path& path, const std::filesystem::path& folder);

@@ -4,6 +4,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/project/workspace.h"
 #include "core/run/identity.h"
 #include "core/run/queue/owners.h"
 #include "core/run/request.h"
@@ -50,6 +51,35 @@ Json find_moved_files(Json config, const std::vector<MovedFolder>& moved) {
   return config;
 }
 
+namespace {
+
+/// What is to become of a run's record where a workspace goes on with it.
+enum class Keeping { theirs, as_it_is, moved };
+
+/// `theirs`: it stays another workspace's, also that of this user's own one which is away and may
+/// come back.
+Keeping keeping_of(const RunRecord& record, const std::string& workspace) {
+  using project::WorkspaceRelation;
+  if (workspace.empty() || record.workspace.empty()) return Keeping::as_it_is;
+  const std::string id = project::workspace_id(workspace);
+  const bool is_older = record.workspace_id.empty();  // it was made by a forge that knew no ids
+  if (record.workspace == workspace)
+    return is_older && !id.empty() ? Keeping::moved : Keeping::as_it_is;
+  switch (
+      project::relation_of({record.workspace, record.workspace_id}, workspace, record.project)) {
+    case WorkspaceRelation::another: return Keeping::theirs;
+    case WorkspaceRelation::away: return is_older ? Keeping::moved : Keeping::theirs;
+    case WorkspaceRelation::copied: return Keeping::moved;
+    case WorkspaceRelation::same: break;
+  }
+  const bool is_it = !is_older && record.workspace_id == id;
+  return is_it || !project::is_project_folder(fs::path(record.workspace) / record.project)
+             ? Keeping::moved
+             : Keeping::as_it_is;
+}
+
+}  // namespace
+
 void remember_places(const RunFolder& folder,
                      const Json& config,
                      const std::string& workspace,
@@ -58,30 +88,21 @@ void remember_places(const RunFolder& folder,
   if (!can_write(folder.path()) || queue::is_of_other_user(folder.path())) return;
   RunRecord record = folder.record();
   const Json recorded = folder.config(record);
-  const auto relation =
-      project::relation_of({record.workspace, record.workspace_id}, workspace, record.project);
-  // One that is away with an id of its own may come back.
-  const bool may_come_back =
-      !record.workspace_id.empty() && (relation == project::WorkspaceRelation::away ||
-                                       relation == project::WorkspaceRelation::copied);
-  const bool is_anothers = !workspace.empty() && !is_replaced &&
-                           (relation == project::WorkspaceRelation::another || may_come_back);
+  const Keeping keeping = is_replaced ? Keeping::moved : keeping_of(record, workspace);
+  const bool has_moved = keeping == Keeping::moved && record.workspace != workspace;
   Json now = recorded;
   for (const Json::json_pointer& place : all_places(recorded)) {
     const std::string before = path_at(recorded, place), path = path_at(config, place);
     const bool is_in_workspace = project::lies_below(before, record.workspace);
-    const bool is_gone =
-        is_in_workspace ? is_replaced || (!is_anothers && !may_exist(before)) : !may_exist(before);
+    const bool is_gone = is_in_workspace
+                             ? has_moved || (keeping != Keeping::theirs && !may_exist(before))
+                             : !may_exist(before);
     if (fs::path(before).is_absolute() && is_gone && path_exists(path)) now[place] = path;
   }
   if (now != recorded) write_file_atomic(folder.config_file(), json_text(now, 2) + "\n");
-  const auto has_project = [&](const std::string& root) {
-    return !root.empty() && project::is_project_folder(fs::path(root) / record.project);
-  };
-  if (record.workspace.empty() || !has_project(workspace) || is_anothers) return;
-  const bool has_its_id =
-      !record.workspace_id.empty() && record.workspace_id == project::workspace_id(workspace);
-  if (has_project(record.workspace) && !is_replaced && !has_its_id) return;
+  const bool has_project = !workspace.empty() && !record.workspace.empty() &&
+                           project::is_project_folder(fs::path(workspace) / record.project);
+  if (keeping != Keeping::moved || !has_project) return;
   record.workspace = workspace;
   record.workspace_id = project::workspace_id(workspace);
   write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");

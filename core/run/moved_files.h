@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/project/workspace.h"
+#include "core/project/workspace_id.h"
 #include "core/run/run_folder.h"
 
 /// The files that a run names, where its workspace, its project or the runs folder was moved since.

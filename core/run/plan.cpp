@@ -136,15 +136,31 @@ bool is_another(const RunFolder& folder, const RunRecord& planned) {
          !is_of_project(folder, *record, planned.workspace, planned.project);
 }
 
+/// Whether it is another user's, and not completed.
+bool is_unfinished_of_other_user(const RunFolder& folder) {
+  if (!queue::is_of_other_user(folder.path())) return false;
+  try {
+    return folder.state() != RunState::completed;
+  } catch (const Error& problem) {
+    if (may_pass(problem)) throw;
+    return true;  // it is damaged
+  }
+}
+
 /// The number of the newest folder of the planned run among the `existing` ones of its id; 0: there
-/// is none.
+/// is none. What another user repeats, as one who may not read this user's run, is no reason to
+/// train again what is completed here.
 int own_number(const RunRecord& planned,
                const std::vector<int>& existing,
                const fs::path& runs_dir) {
-  for (auto number = existing.rbegin(); number != existing.rend(); ++number)
-    if (!is_another(RunFolder(runs_dir / with_suffix(planned.id, *number)), planned))
-      return *number;
-  return 0;
+  int unfinished = 0;
+  for (auto number = existing.rbegin(); number != existing.rend(); ++number) {
+    const RunFolder folder(runs_dir / with_suffix(planned.id, *number));
+    if (is_another(folder, planned)) continue;
+    if (!is_unfinished_of_other_user(folder)) return *number;
+    if (unfinished == 0) unfinished = *number;
+  }
+  return unfinished;
 }
 
 /// The number of a new run. One below the highest stays free: a removed run may come back to it.
@@ -425,6 +441,13 @@ PlannedRun plan_run(const RunInputs& inputs,
   return planned;
 }
 
+RunFolder own_folder(RunRecord record, const fs::path& runs_dir) {
+  record.id = run_id(record.config, record.key);
+  const std::vector<int> existing = numbers_among(names_of_runs(record.id, runs_dir), record.id);
+  const int own = own_number(record, existing, runs_dir);
+  return RunFolder(runs_dir / with_suffix(record.id, own > 0 ? own : new_number(existing, {})));
+}
+
 bool begins_from(const PlannedRun& planned, const RunFolder& other) {
   if (planned.action == Action::damaged) return false;
   if (!planned.folder.has_record()) return true;
@@ -476,10 +499,18 @@ void take_over_plan(const PlannedRun& planned) {
     write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
 }
 
+/// Whether the run moved here with its runs folder, which lies in the workspace. Its request tells,
+/// until another one is written.
+bool has_moved_here(const RunFolder& folder, const std::string& workspace) {
+  const std::string root = workspace_of(folder, folder.record()).root;
+  return root != folder.record().workspace && is_same_path(root, workspace);
+}
+
 void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   // It is started as that user asked for it, with their paths.
   if (queue::is_queued_by_other_user(planned.folder.path().parent_path(), planned.folder.id()))
     return;
+  const bool is_moved = has_moved_here(planned.folder, inputs.workspace);
   if (planned.action == Action::start || planned.action == Action::resume) {
     planned.folder.require_own_files();
     if (queue::closed_path(planned.folder)) return;  // who would queue it says so
@@ -505,7 +536,7 @@ void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
     mark_needed(planned.folder);
   }
   if (planned.action != Action::running && planned.action != Action::damaged)
-    remember_places(planned.folder, inputs.experiment, inputs.workspace);
+    remember_places(planned.folder, inputs.experiment, inputs.workspace, is_moved);
 }
 
 }  // namespace

@@ -81,6 +81,10 @@ PlannedRun plan_run(const RunInputs& inputs,
                     bool force,
                     const std::vector<std::string>& taken = {});
 
+/// The folder of the run of its project and workspace that is in the runs folder already, whatever
+/// its number; of none that of a new one, after the highest number.
+RunFolder own_folder(RunRecord record, const std::filesystem::path& runs_dir);
+
 /// Whether the planned run is still to begin from a checkpoint of `other`, which --continue names:
 /// it has no folder, or one that never began and is not queued. False where it goes on from `other`
 /// already. Throws Error where it began, or waits to begin, from something else.

@@ -402,7 +402,9 @@ TEST_CASE("a run that another user's search leaves goes on for who asks for the 
   REQUIRE(wait_until([&] { return contains(own.errors(), "waiting for its owner, nobody"); }));
   CHECK(contains(own.errors(), "is queued by another user, as they asked for it: train.keep_"));
   REQUIRE(forge.call({"runs", "stop", first}).exit_code == 0);
-  CHECK(Program::wait_for(following).exit_code == 0);
+  const int followed = Program::wait_for(following).exit_code;
+  INFO(own.errors());
+  CHECK(followed == 0);
   CHECK(contains(own.errors(), "it goes on for this command"));
   CHECK(Program::wait_for(searching).exit_code == 0);
   CHECK(ends_in(forge).completed.size() == 2);

@@ -8,7 +8,7 @@
 #include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_json.h"
 #include "core/model/weights/checkpoint.h"
-#include "core/project/workspace.h"
+#include "core/project/workspace_id.h"
 #include "core/run/annotations.h"
 #include "core/run/runs_dir.h"
 #include "tests/core/run/fixture.h"

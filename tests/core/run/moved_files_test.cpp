@@ -1,5 +1,6 @@
 #include "core/run/moved_files.h"
 #include "core/base/files.h"
+#include "core/project/workspace_id.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"

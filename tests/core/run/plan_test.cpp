@@ -2,7 +2,7 @@
 
 #include "core/base/files.h"
 #include "core/config/experiment.h"
-#include "core/project/workspace.h"
+#include "core/project/workspace_id.h"
 #include "core/run/event_log.h"
 #include "core/run/program_hash.h"
 #include "core/run/queue/queue.h"

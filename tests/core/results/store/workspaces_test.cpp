@@ -1,6 +1,6 @@
 // Runs of several workspaces in one runs folder.
 
-#include "core/project/workspace.h"
+#include "core/project/workspace_id.h"
 #include "core/results/store/result_store.h"
 #include "core/results/tables/ablation.h"
 #include "tests/support/catch.h"
@@ -43,59 +43,6 @@ TEST_CASE("a project has no runs of the project of its path in another workspace
   const std::filesystem::path link = runs / "link";
   std::filesystem::create_directory_symlink(here.path(), link);
   CHECK(ids_of(link.string()) == Ids{"ours", "moved", "older"});
-}
-
-TEST_CASE("a workspace keeps its id where it is moved, and a copy gets one of its own", "[store]") {
-  const tests::TemporaryFolder folder;
-  folder.write("first/forge_workspace/workspace.yaml", "");
-  CHECK(project::workspace_id(folder / "first").empty());
-  const std::string id = project::made_workspace_id(folder / "first");
-  CHECK(id.size() == 12);
-  CHECK(project::made_workspace_id(folder / "first") == id);
-  std::filesystem::copy(
-      folder / "first", folder / "copy", std::filesystem::copy_options::recursive);
-  CHECK(project::workspace_id(folder / "copy").empty());
-  const std::string other = project::made_workspace_id(folder / "copy");
-  CHECK(other.size() == 12);
-  CHECK(other != id);
-  std::filesystem::rename(folder / "first", folder / "moved");
-  CHECK(project::workspace_id(folder / "moved") == id);
-  std::filesystem::create_directory_symlink(folder / "moved", folder / "link");
-  CHECK(project::workspace_id(folder / "link") == id);
-  for (const char* text : {"", "x", "../x 1", "0123456789ab 1"}) {
-    write_file_atomic(project::workspace_id_file(folder / "moved"), text);
-    CHECK(project::workspace_id(folder / "moved").empty());
-  }
-  // A word that somebody wrote there.
-  write_file_atomic(project::workspace_id_file(folder / "moved"), "0123456789ab\n");
-  CHECK(project::workspace_id(folder / "moved") == "0123456789ab");
-  CHECK(project::made_workspace_id(folder / "nowhere").empty());
-  CHECK_FALSE(path_exists(folder / "nowhere"));
-}
-
-TEST_CASE("a workspace that was copied to another disk is the one that is gone", "[store]") {
-  using project::WorkspaceRelation;
-  const tests::TemporaryFolder folder;
-  folder.write("first/forge_workspace/workspace.yaml", "");
-  folder.write("first/p/meta.yaml", "");
-  const std::string first = (folder / "first").string();
-  const std::string id = project::made_workspace_id(first);
-  std::filesystem::copy(first, folder / "copy", std::filesystem::copy_options::recursive);
-  const auto relation = [&](const char* name) {
-    return project::relation_of({first, id}, folder / name, "p");
-  };
-  CHECK(relation("copy") == WorkspaceRelation::another);  // which is there
-  std::filesystem::remove_all(first);
-  CHECK(relation("copy") == WorkspaceRelation::copied);
-  REQUIRE(project::made_workspace_id(folder / "copy") != id);
-  CHECK(relation("copy") == WorkspaceRelation::copied);
-  std::filesystem::copy(
-      folder / "copy", folder / "again", std::filesystem::copy_options::recursive);
-  project::made_workspace_id(folder / "again");
-  CHECK(relation("again") == WorkspaceRelation::copied);
-  folder.write("other/forge_workspace/workspace.yaml", "");
-  project::made_workspace_id(folder / "other");
-  CHECK(relation("other") == WorkspaceRelation::away);
 }
 
 TEST_CASE("of a workspace that is not to be seen its id tells whose runs are whose", "[store]") {
