@@ -281,12 +281,15 @@ class RunFollower {
     if (!asks_for_rest(followed, outcome)) followed.outcome = std::move(outcome);
   }
 
-  /// Whether the run goes on for this command. Another user's search has stopped it before the step
-  /// up to which it was asked for here.
+  /// Whether the run goes on. Another user's search has stopped it before the step up to which it
+  /// was asked for here: this command asks for the rest, unless that one has just sent it on.
   bool asks_for_rest(Followed& followed, const Outcome& outcome) {
     if (!outcome.status.halved || followed.run.stop_after != 0 || is_own(followed) ||
-        is_detached_ || interrupts_.count() > 0 || !ask_for({followed.run}))
+        is_detached_ || interrupts_.count() > 0)
       return false;
+    const run::RunFolder& folder = followed.run.planned.folder;
+    if (!ask_for({followed.run}))
+      return queue::is_queued(runs_dir_, folder.id()) || folder.is_running();
     print_line(followed,
                followed.run.label + ": another user's search left it (" +
                    tables::printable(outcome.status.reason) + "), and it goes on for this command");
