@@ -484,6 +484,24 @@ TEST_CASE("a project and conditions choose runs together") {
   };
   CHECK(listed(workspace) == 2);
   CHECK(listed(canon) == 1);
+  // A workspace that is one project, over the same runs folder.
+  const fs::path single = forge.folder() / "single";
+  fs::copy(canon, single, fs::copy_options::recursive);
+  for (const char* part : {"forge_workspace", "templates"})
+    fs::copy(workspace / part, single / part, fs::copy_options::recursive);
+  fs::remove_all(single / "forge_workspace/.local");
+  write_file_atomic(single / "forge_workspace/workspace.yaml", "");
+  CHECK(listed(single) == 0);
+  forge.working_directory = single;
+  const Outcome made_there = forge.call(tiny({"run", "train_llama"}, 2));
+  INFO(made_there.err);
+  REQUIRE(made_there.exit_code == 0);
+  CHECK(listed(single) == 1);
+  CHECK(listed(workspace) == 2);
+  REQUIRE(call({"-p", single.string(), "runs", "rm"}, where).exit_code == 0);
+  CHECK(listed(single) == 0);
+  CHECK(listed(workspace) == 2);
+  forge.working_directory = other;
   // A project on another disk is one of the workspace that it is linked in.
   fs::rename(other, forge.folder() / "elsewhere");
   fs::create_directory_symlink(forge.folder() / "elsewhere", other);

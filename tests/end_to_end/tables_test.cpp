@@ -121,6 +121,80 @@ TEST_CASE("runs that were moved with their workspace are its own whatever is at 
   CHECK(exported.exit_code == 0);
 }
 
+TEST_CASE("runs of a workspace that was moved to another disk are not those of a new one") {
+  Program forge;
+  const std::filesystem::path before = make_table_workspace(forge, "w", "a cat sat on a mat"),
+                              now = make_table_workspace(forge, "disk", "a cat sat on a mat");
+  const auto settings = [](const std::filesystem::path& project) {
+    return project.parent_path() / "forge_workspace";
+  };
+  // Not by the worker in awk, which is known by its folder.
+  const auto run_both_here = [&](const std::filesystem::path& project) {
+    forge.working_directory = project;
+    const Outcome outcome =
+        forge.call({"run", "one", "two", "--backend", "libtorch", "--set", "data.order=shuffled"});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  run_both_here(before);
+  std::filesystem::copy(settings(before) / ".local",
+                        settings(now) / ".local",
+                        std::filesystem::copy_options::recursive);
+  remove_tree(before.parent_path());
+  run_both_here(now);
+  make_table_workspace(forge, "w", "a cat sat on a mat");
+  for (const nlohmann::json& row : rows_of(forge, now)) CHECK_FALSE(row.at("run_id").is_null());
+  for (const nlohmann::json& row : rows_of(forge, before)) CHECK(row.at("run_id").is_null());
+}
+
+TEST_CASE("the runs of a plan are those of the workspace where it is executed") {
+  Program forge;
+  const std::filesystem::path theirs = make_table_workspace(forge, "w1", "a cat sat on a mat"),
+                              ours = make_table_workspace(forge, "w2", "a cat sat on a mat");
+  const std::string plan = (forge.folder() / "plan.json").string();
+  forge.working_directory = theirs;
+  REQUIRE(forge.call({"run", "one", "two", "--save-plan", plan}).exit_code == 0);
+  forge.working_directory = ours;
+  const Outcome executed = forge.call({"run", "--plan", plan});
+  INFO(executed.err);
+  REQUIRE(executed.exit_code == 0);
+  for (const nlohmann::json& row : rows_of(forge, ours)) CHECK_FALSE(row.at("run_id").is_null());
+  for (const nlohmann::json& row : rows_of(forge, theirs)) CHECK(row.at("run_id").is_null());
+}
+
+TEST_CASE("a tuned row is not the best of runs from before and after an edit of its config") {
+  Program forge;
+  const std::filesystem::path project = make_table_workspace(forge, "w", "a cat sat on a mat");
+  forge.working_directory = project;
+  const std::filesystem::path table = project / "tables/t.yaml",
+                              config = project / "templates/configs/one.yaml";
+  write_file_atomic(table,
+                    read_file(table) +
+                        "best_of: {key: optimizer.lr, values: [1e-3, 2e-3], by: eval_loss, take: "
+                        "lowest}\n");
+  const auto run = [&](const std::string& rate) {
+    const Outcome outcome = forge.call({"run", "one", "--set", "optimizer.lr=" + rate});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  const auto tried = [&] {
+    int values = 0;
+    const nlohmann::json best_of = rows_of(forge, project)[0].at("best_of");
+    for (const nlohmann::json& point : best_of.at("points"))
+      values += point.at("run_id").is_null() ? 0 : 1;
+    return values;
+  };
+  run("1e-3");
+  run("2e-3");
+  CHECK(tried() == 2);
+  write_file_atomic(config, read_file(config) + "optimizer: {weight_decay: 0.3}\n");
+  CHECK(tried() == 2);  // those of before, which a footnote names
+  run("1e-3");
+  CHECK(tried() == 1);
+  run("2e-3");
+  CHECK(tried() == 2);
+}
+
 TEST_CASE("a copy of a project counts what was tried in it before") {
   Program forge;
   const std::filesystem::path first = make_table_workspace(forge, "w", "a cat sat on a mat"),

@@ -122,6 +122,31 @@ TEST_CASE("a run that is imported belongs to the workspace that it comes to", "[
   CHECK_FALSE(known.workspace_id.empty());
 }
 
+TEST_CASE("a run that another workspace has imported is imported beside it", "[upkeep][pack]") {
+  const TemporaryFolder there, first, second, shared;
+  const run::RunFolder run = make_completed_run(there / "runs", MadeRun());
+  const std::string id = run.id();
+  for (const TemporaryFolder* workspace : {&first, &second}) {
+    workspace->write("forge_workspace/workspace.yaml", "");
+    workspace->write(run.record().project + "/meta.yaml", "");
+  }
+  const auto import = [&](const std::filesystem::path& workspace) {
+    return import_packed_run(run.path(), shared.path(), {}, workspace);
+  };
+  CHECK(import(first.path()).folder.id() == id);
+  const ImportResult beside = import(second.path());
+  CHECK(beside.created);
+  CHECK(beside.folder.id() == id + "-2");
+  CHECK(beside.folder.record().id == id + "-2");
+  CHECK(beside.folder.record().workspace == second.path().string());
+  REQUIRE(beside.notes.size() == 1);
+  CHECK(contains(beside.notes[0], "'" + id + "' is here already, of another workspace"));
+  CHECK(beside.folder.state() == run::RunState::completed);
+  for (const TemporaryFolder* workspace : {&first, &second})
+    CHECK_FALSE(import(workspace->path()).created);
+  CHECK_FALSE(import({}).created);  // it has no tables of its own
+}
+
 TEST_CASE("messages of all processes are packed", "[upkeep][pack]") {
   Scene scene;
   PackOptions options;
