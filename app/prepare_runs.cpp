@@ -79,6 +79,18 @@ std::string completed_hint(const run::PlannedRun& planned) {
          "' shows it again, --force runs it again)";
 }
 
+/// Of a run that --force makes beside one which was left before its end.
+void tell_left_behind(const CheckedRun& checked, const run::PlannedRun& planned) try {
+  const run::RunFolder before =
+      run::own_folder(planned.record, planned.folder.path().parent_path());
+  if (!before.has_record() || before.state() != run::RunState::stopped) return;
+  std::cerr << "note: " << checked.label << ": " << tables::printable(before.id())
+            << " was left before its end; 'forge runs resume " << shell_quoted(before.id())
+            << "' continues it, and --force makes another run\n";
+} catch (const Error&) {
+  // A damaged one cannot go on.
+}
+
 /// Of a run that is made though there may be the same one: another user's, whom this one may not
 /// read from, or one of a project that was renamed, whose runs keep the name that it had; and of
 /// one that was made in a workspace which is not there now.
@@ -235,6 +247,7 @@ PendingRun prepare(const Context& context,
     case run::Action::start:
     case run::Action::resume:
       tell_others(checked, prepared.planned);
+      if (launch.force) tell_left_behind(checked, prepared.planned);
       tell_changed_settings(prepared);
       tell_beginning(checked, prepared);
       run.what = start_text(checked, prepared.planned);

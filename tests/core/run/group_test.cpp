@@ -194,7 +194,10 @@ TEST_CASE("the reason is that of the process that has one", "[run][group]") {
   REQUIRE(killed.reason() == "process 1 was killed by signal 9 (Killed)");
 
   // A library aborts a process that lost another one.
-  GroupScene aborted({"kill -6 $$", "sleep 0.3; kill -9 $$", "sleep 100", "sleep 100"}, 4);
+  const char* const dies_after_it =
+      "until test -s first; do sleep 0.01; done; "
+      "while kill -0 $(cat first) 2> /dev/null; do sleep 0.01; done; kill -9 $$";
+  GroupScene aborted({"echo $$ > first; kill -6 $$", dies_after_it, "sleep 100", "sleep 100"}, 4);
   REQUIRE(aborted.reason() == "process 0 was killed by signal 6 (Aborted)");
   GroupScene both({"trap '' TERM; until test -e deaf; do sleep 0.01; done; kill -6 $$",
                    "trap '' TERM; touch deaf; sleep 0.3\n" + says(own) + "exit 1"});
