@@ -210,10 +210,27 @@ const yaml::Entry* MappingReader::take(const char* key, bool required) {
   return entry;
 }
 
+namespace {
+
+/// Whether it is a key of a config with its sections: "train.max_steps".
+bool is_dotted_form(const std::string& key, const std::vector<std::string>& keys) {
+  return key.find('.') != key.npos && std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+/// "train: {max_steps: …}".
+std::string nested(const std::string& key) {
+  const std::vector<std::string> parts = split(key, '.');
+  return join(parts, ": {") + ": …" + std::string(parts.size() - 1, '}');
+}
+
+}  // namespace
+
 void MappingReader::finish() const {
   for (const yaml::Entry& entry : mapping_.entries) {
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
     std::string hint = did_you_mean(entry.key, known_);
+    if (hint.empty() && options_.elsewhere && is_dotted_form(entry.key, *options_.elsewhere))
+      hint = "dotted keys stand at the root of a config; here it is '" + nested(entry.key) + "'";
     if (hint.empty() && options_.elsewhere)
       hint = suggest_key(entry.key, below(path_, entry.key), *options_.elsewhere);
     if (hint.empty()) hint = "the keys here are " + join(known_, ", ");

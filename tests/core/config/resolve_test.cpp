@@ -201,6 +201,8 @@ TEST_CASE("a mistake in a profile that is not used is found") {
                    "unknown key 'train.max_stepps'"));
   REQUIRE(
       contains(fixture.small_error("profiles.long.profile: full\n"), "cannot choose a profile"));
+  REQUIRE(contains(fixture.small_error("profiles: {long: {train.max_steps: 1}}\n"),
+                   "here it is 'train: {max_steps: …}'"));
   REQUIRE(contains(fixture.small_error("profiles: [a]\n"), "'profiles' is a sequence"));
   REQUIRE(contains(fixture.small_error("profiles: {long: 3}\n"), "must be a mapping of keys"));
 }

@@ -180,8 +180,11 @@ TEST_CASE("the reason is that of the process that has one", "[run][group]") {
   REQUIRE(late.story() == "attempt hello environment failed ended");
   REQUIRE(read_events(late.folder.events_file())[3].json.at("rank") == 1);
 
-  GroupScene early(
-      {"sleep 0.3\n" + says(failed("later")) + "exit 1", says(failed("sooner")) + "exit 1"});
+  const std::string after_process_1 =
+      "trap '' TERM; until test -s pid-1; do sleep 0.01; done\n"
+      "while kill -0 $(cat pid-1) 2> /dev/null; do sleep 0.01; done\n";
+  GroupScene early({after_process_1 + says(failed("later")) + "exit 1",
+                    "echo $$ > pid-1\n" + says(failed("sooner")) + "exit 1"});
   REQUIRE(early.reason() == "process 1: sooner");
 
   // One process would have the same numbers.
@@ -193,11 +196,13 @@ TEST_CASE("the reason is that of the process that has one", "[run][group]") {
   GroupScene killed({says(lost) + "exit 1", "sleep 0.3; kill -9 $$"});
   REQUIRE(killed.reason() == "process 1 was killed by signal 9 (Killed)");
 
-  // A library aborts a process that lost another one.
-  const char* const dies_after_it =
-      "until test -s first; do sleep 0.01; done; "
-      "while kill -0 $(cat first) 2> /dev/null; do sleep 0.01; done; kill -9 $$";
-  GroupScene aborted({"echo $$ > first; kill -6 $$", dies_after_it, "sleep 100", "sleep 100"}, 4);
+  // A library aborts a process that lost another one. How one dies that is asked to end says
+  // nothing.
+  GroupScene aborted({"until test -e ready; do sleep 0.01; done; kill -6 $$",
+                      "trap 'kill -9 $$' TERM; touch ready; while :; do sleep 0.01; done",
+                      "sleep 100",
+                      "sleep 100"},
+                     4);
   REQUIRE(aborted.reason() == "process 0 was killed by signal 6 (Aborted)");
   GroupScene both({"trap '' TERM; until test -e deaf; do sleep 0.01; done; kill -6 $$",
                    "trap '' TERM; touch deaf; sleep 0.3\n" + says(own) + "exit 1"});
