@@ -62,7 +62,10 @@ std::string other_workspace_text(const run::PlannedRun& planned) {
   const run::RunRecord record = planned.folder.record();
   const auto relation = project::relation_of(
       {record.workspace, record.workspace_id}, planned.record.workspace, planned.record.project);
-  if (!project::is_gone(relation)) return "";
+  std::error_code unreachable;
+  const bool is_there = std::filesystem::exists(
+      std::filesystem::path(record.workspace) / record.project, unreachable);
+  if (is_there || !project::is_gone(relation)) return "";
   return ", in the workspace '" + tables::printable(record.workspace) + "', which is not there now";
 }
 

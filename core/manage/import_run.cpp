@@ -248,10 +248,13 @@ run::RunRecord arriving(run::RunRecord record, const fs::path& workspace) {
 /// of another project's or workspace's, which no table here shows.
 run::RunFolder place_of(const run::RunRecord& record, const fs::path& runs_dir) {
   const run::RunFolder named(runs_dir / record.id);
+  const auto is_own = [&] {
+    return !named.has_record() ||
+           run::is_of_project(named, named.record(), record.workspace, record.project);
+  };
   const bool is_anothers =
-      !record.workspace.empty() && named.has_record() &&
-      !run::is_of_project(named, named.record(), record.workspace, record.project);
-  return is_anothers ? run::own_folder(record, runs_dir) : named;
+      !record.workspace.empty() && (run::is_closed_to_this_user(named) || !is_own());
+  return is_anothers ? run::arriving_folder(record, runs_dir) : named;
 }
 
 void copy_run(const run::RunFolder& from,
@@ -388,6 +391,7 @@ ImportResult import_through(const fs::path& aside,
                              "project: this one is '" + imported.folder.id() + "'");
   record.id = imported.folder.id();
   write_file_atomic(copy.record_file(), json_text(run::to_json(record), 2) + "\n");
+  run::remember_run_dir(copy, imported.folder.path());
   rename_path(copy.path(), imported.folder.path());
   made.keep();
   sync_path(runs_dir);

@@ -68,18 +68,28 @@ std::vector<std::string> all_ids(const IdFile& file) {
   return ids;
 }
 
-/// Whether a copy is in the place of its original: that one is gone from where it was, also for a
-/// user who may not look into it, and this one is its owner's.
+bool has_id(const IdFile& file, const std::string& id) {
+  const std::vector<std::string> ids = all_ids(file);
+  return !id.empty() && std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+/// Whether a copy is in the place of its original: that one, and a copy that has taken its place,
+/// is gone from where it was, also for a user who may not look into it, and this one is its
+/// owner's.
 bool is_heir(const IdFile& copied, const fs::path& root) {
   const fs::path file = workspace_id_file(root);
   struct stat found {};
-  const bool is_owners = copied.owner.empty() || (::stat(file.c_str(), &found) == 0 &&
-                                                  copied.owner == std::to_string(found.st_uid));
-  if (!is_owners) return false;
-  if (copied.root.empty() || copied.root == root || is_same_path(copied.root, root)) return true;
+  const bool is_owners =
+      ::stat(file.c_str(), &found) == 0 && copied.owner == std::to_string(found.st_uid);
+  if (!is_owners || copied.root.empty()) return false;
+  if (copied.root == root || is_same_path(copied.root, root)) return true;
   const IdFile original = read_id_file(copied.root);
-  return original.words.empty() ? !may_exist(workspace_id_file(copied.root))
-                                : original.words.front() != copied.words.front();
+  if (!original.words.empty()) return !has_id(original, copied.words.front());
+  try {
+    return !may_exist(workspace_id_file(copied.root));
+  } catch (const Error&) {  // its disk, or host, does not answer
+    return true;
+  }
 }
 
 /// Whoever may read the workspace may read its id, whatever this user's umask is.
@@ -103,37 +113,38 @@ void open_folder(const fs::path& path, fs::perms readers) {
   ::fchmod(folder.get(), S_IRWXU | reading | (reading >> from_reading_to_entering));
 }
 
-/// Gives the workspace a new id. Where it is a copy that is in the place of its original the ids of
-/// that one stay behind it.
+/// A new id for a workspace with its id in that folder. Where it is a copy that is in the place of
+/// its original the ids of that one stay behind it.
+IdFile new_id(const IdFile& before, const fs::path& folder, const fs::path& root) {
+  IdFile file{{random_digits(), place_of(folder)}, root.string(), {}};
+  if (before.words.empty() || !is_heir(before, root)) return file;
+  constexpr size_t most_ids = 100;
+  std::vector<std::string> ids = all_ids(before);
+  ids.resize(std::min(ids.size(), most_ids));
+  file.words.insert(file.words.end(), ids.begin(), ids.end());
+  return file;
+}
+
 void make_workspace_id(const IdFile& before, const fs::path& root) {
-  const fs::path path = workspace_id_file(root);
+  const fs::path path = workspace_id_file(root), folder = path.parent_path();
+  const auto write = [&](const fs::path& place) {
+    write_id_file(new_id(before, place, root), place / path.filename(), root);
+    write_file_atomic(place / ".gitignore", "*\n");
+  };
   const bool is_closed = ::access(path.c_str(), R_OK) != 0 && errno == EACCES;
   if (is_closed) return;
-  FolderWriter writer(path.parent_path());
-  IdFile file{{random_digits(), place_of(writer.path())}, root.string(), {}};
-  if (!before.words.empty() && is_heir(before, root)) {
-    constexpr size_t most_ids = 100;
-    std::vector<std::string> ids = all_ids(before);
-    ids.resize(std::min(ids.size(), most_ids));
-    file.words.insert(file.words.end(), ids.begin(), ids.end());
-  }
-  write_id_file(file, writer.path() / path.filename(), root);
-  write_file_atomic(writer.path() / ".gitignore", "*\n");
+  if (path_exists(folder)) return write(folder);  // a copy's, or one whose file was removed
+  FolderWriter writer(folder);
+  write(writer.path());
   open_folder(writer.path(), readers_of(root));
-  if (!path_exists(path)) {
-    writer.create();
-  } else if (workspace_id(root).empty()) {
-    writer.replace();
-  }
+  writer.create();
 }
 
 /// Whether that id is one of those of which the workspace has taken the place, or would with its
 /// first run.
 bool is_copy_of(const fs::path& root, const std::string& id) {
   const IdFile file = read_id_file(root);
-  const std::vector<std::string> ids = all_ids(file);
-  const bool has_it = !id.empty() && std::find(ids.begin(), ids.end(), id) != ids.end();
-  return has_it && (is_for_here(file, root) || is_heir(file, root));
+  return has_id(file, id) && (is_for_here(file, root) || is_heir(file, root));
 }
 
 }  // namespace
@@ -177,13 +188,17 @@ WorkspaceRelation relation_by_place(const RecordedWorkspace& recorded,
   if (is_copy_of(root, recorded.id) && !is_it) return WorkspaceRelation::copied;
   return is_there ? WorkspaceRelation::another : WorkspaceRelation::away;
 } catch (const Error&) {  // it is on a disk, or a host, that does not answer
-  return WorkspaceRelation::another;
+  return is_copy_of(root, recorded.id) ? WorkspaceRelation::copied : WorkspaceRelation::another;
 }
 
-/// Whether it has the place of the workspace that an installed forge brings, PREFIX/share/forge.
-/// Those of two versions are one: what runs of their projects computed, their identities say.
+/// Whether it is the workspace that an installed forge brings, PREFIX/share/forge, or where there
+/// is nothing now could have been one.
 bool is_installed(const fs::path& root) {
-  return root.filename() == "forge" && root.parent_path().filename() == "share";
+  const bool has_name = root.filename() == "forge" && root.parent_path().filename() == "share";
+  std::error_code unreachable;
+  const bool is_gone = !fs::exists(root, unreachable);
+  return has_name &&
+         (is_gone || fs::exists(root.parent_path().parent_path() / "bin" / "forge", unreachable));
 }
 
 }  // namespace
@@ -192,6 +207,7 @@ WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
                               const fs::path& root,
                               const std::string& project) {
   if (recorded.root.empty() || recorded.root == root) return WorkspaceRelation::same;
+  // Those of two versions are one: what runs of their projects computed, their identities say.
   if (is_installed(recorded.root) && is_installed(root)) return WorkspaceRelation::same;
   if (!recorded.id.empty() && recorded.id == workspace_id(root)) {
     // A snapshot of a disk has the ids and the places of what it was made of.

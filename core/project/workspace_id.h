@@ -28,7 +28,8 @@ enum class WorkspaceRelation {
   same,     ///< it has the same id or path, or no path is recorded
   another,  ///< its project at `project` is to be seen elsewhere, or this user cannot look for it
   away,     ///< not there: moved, removed, not mounted, or on another machine
-  copied    ///< the same, and that at `root` is a copy of it, as one is that was moved to a disk
+  copied    ///< the same, and that at `root` is a copy of it, as one is that was moved to a disk:
+            ///< its runs are those of both
 };
 WorkspaceRelation relation_of(const RecordedWorkspace& recorded,
                               const std::filesystem::path& root,

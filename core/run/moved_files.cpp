@@ -56,6 +56,11 @@ namespace {
 /// What is to become of a run's record where a workspace goes on with it.
 enum class Keeping { theirs, as_it_is, moved };
 
+/// Also where its disk, or host, does not answer.
+bool may_be_there(const fs::path& path) try { return may_exist(path); } catch (const Error&) {
+  return true;
+}
+
 /// `theirs`: it stays another workspace's, also that of this user's own one which is away and may
 /// come back.
 Keeping keeping_of(const RunRecord& record, const std::string& workspace) {
@@ -65,17 +70,15 @@ Keeping keeping_of(const RunRecord& record, const std::string& workspace) {
   const bool is_older = record.workspace_id.empty();  // it was made by a forge that knew no ids
   if (record.workspace == workspace)
     return is_older && !id.empty() ? Keeping::moved : Keeping::as_it_is;
-  switch (
-      project::relation_of({record.workspace, record.workspace_id}, workspace, record.project)) {
-    case WorkspaceRelation::another: return Keeping::theirs;
-    case WorkspaceRelation::away: return is_older ? Keeping::moved : Keeping::theirs;
-    case WorkspaceRelation::copied: return Keeping::moved;
-    case WorkspaceRelation::same: break;
-  }
+  const auto relation =
+      project::relation_of({record.workspace, record.workspace_id}, workspace, record.project);
+  if (relation == WorkspaceRelation::another) return Keeping::theirs;
+  if (relation == WorkspaceRelation::away) return is_older ? Keeping::moved : Keeping::theirs;
+  // It stays one of both: that one may only have been renamed, or seen elsewhere by a container.
+  if (relation == WorkspaceRelation::copied) return Keeping::as_it_is;
   const bool is_it = !is_older && record.workspace_id == id;
-  return is_it || !project::is_project_folder(fs::path(record.workspace) / record.project)
-             ? Keeping::moved
-             : Keeping::as_it_is;
+  const bool is_gone = !may_be_there(fs::path(record.workspace) / record.project / "meta.yaml");
+  return is_it || is_gone ? Keeping::moved : Keeping::as_it_is;
 }
 
 }  // namespace
@@ -95,17 +98,19 @@ void remember_places(const RunFolder& folder,
     const std::string before = path_at(recorded, place), path = path_at(config, place);
     const bool is_in_workspace = project::lies_below(before, record.workspace);
     const bool is_gone = is_in_workspace
-                             ? has_moved || (keeping != Keeping::theirs && !may_exist(before))
-                             : !may_exist(before);
+                             ? has_moved || (keeping != Keeping::theirs && !may_be_there(before))
+                             : !may_be_there(before);
     if (fs::path(before).is_absolute() && is_gone && path_exists(path)) now[place] = path;
   }
   if (now != recorded) write_file_atomic(folder.config_file(), json_text(now, 2) + "\n");
   const bool has_project = !workspace.empty() && !record.workspace.empty() &&
                            project::is_project_folder(fs::path(workspace) / record.project);
-  if (keeping != Keeping::moved || !has_project) return;
-  record.workspace = workspace;
-  record.workspace_id = project::workspace_id(workspace);
-  write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
+  if (keeping == Keeping::moved && has_project) {
+    record.workspace = workspace;
+    record.workspace_id = project::workspace_id(workspace);
+    write_file_atomic(folder.record_file(), json_text(to_json(record), 2) + "\n");
+  }
+  if (record.workspace == workspace) remember_run_dir(folder, folder.path());
 }
 
 std::string moved_workspace(const RunFolder& folder,

@@ -106,10 +106,6 @@ bool is_copy(const RunFolder& folder, const RunRecord& record) {
          RunFolder(folder.path().parent_path() / record.id).has_record();
 }
 
-bool is_closed_to_this_user(const RunFolder& folder) {
-  return queue::is_of_other_user(folder.path()) && queue::is_closed(folder.record_file(), R_OK);
-}
-
 /// The newest of the `existing` runs of that id that is another user's whom this one may not read
 /// from. None: "".
 std::string closed_of(const std::string& id,
@@ -441,11 +437,27 @@ PlannedRun plan_run(const RunInputs& inputs,
   return planned;
 }
 
+bool is_closed_to_this_user(const RunFolder& folder) {
+  return queue::is_of_other_user(folder.path()) && queue::is_closed(folder.record_file(), R_OK);
+}
+
 RunFolder own_folder(RunRecord record, const fs::path& runs_dir) {
   record.id = run_id(record.config, record.key);
   const std::vector<int> existing = numbers_among(names_of_runs(record.id, runs_dir), record.id);
   const int own = own_number(record, existing, runs_dir);
   return RunFolder(runs_dir / with_suffix(record.id, own > 0 ? own : new_number(existing, {})));
+}
+
+RunFolder arriving_folder(RunRecord record, const fs::path& runs_dir) {
+  record.id = run_id(record.config, record.key);
+  const std::vector<int> existing = numbers_among(names_of_runs(record.id, runs_dir), record.id);
+  for (const int number : existing) {
+    const RunFolder folder(runs_dir / with_suffix(record.id, number));
+    if (is_another(folder, record)) continue;
+    const std::optional<RunRecord> here = readable_record(folder);
+    if (here && here->created == record.created) return folder;
+  }
+  return RunFolder(runs_dir / with_suffix(record.id, new_number(existing, {})));
 }
 
 bool begins_from(const PlannedRun& planned, const RunFolder& other) {
@@ -510,33 +522,36 @@ void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   // It is started as that user asked for it, with their paths.
   if (queue::is_queued_by_other_user(planned.folder.path().parent_path(), planned.folder.id()))
     return;
-  const bool is_moved = has_moved_here(planned.folder, inputs.workspace);
-  if (planned.action == Action::start || planned.action == Action::resume) {
-    planned.folder.require_own_files();
-    if (queue::closed_path(planned.folder)) return;  // who would queue it says so
-    const bool has_other =
-        planned.action == Action::start && !inputs.continue_from.checkpoint.empty();
-    if (has_other && planned.folder.state() == RunState::not_started) {
-      write_other_beginning(planned, inputs);
-    } else {
-      // Another command has queued or begun it since.
-      if (has_other)
-        require_continues(planned.folder, run_of_checkpoint(inputs.continue_from.checkpoint));
-      // A run that continues another one does so until it has a checkpoint of its own.
-      RunInputs again = inputs;
-      again.continue_from = {};
-      again.continue_from.checkpoint = continued_checkpoint(planned.folder);
-      require_own_beginning(planned.folder, again.continue_from.checkpoint);
-      write_request(planned.folder, make_request(planned, again));
-      if (planned.action == Action::start) {
-        write_config(planned.folder, inputs);
-        take_over_plan(planned);
-      }
+  if (planned.action == Action::running || planned.action == Action::damaged) return;
+  const bool begins = planned.action == Action::start || planned.action == Action::resume;
+  if (begins) planned.folder.require_own_files();
+  if (begins && queue::closed_path(planned.folder)) return;  // who would queue it says so
+  // Before the request is written, which tells that the run was moved.
+  remember_places(planned.folder,
+                  inputs.experiment,
+                  inputs.workspace,
+                  has_moved_here(planned.folder, inputs.workspace));
+  if (!begins) return;
+  const bool has_other =
+      planned.action == Action::start && !inputs.continue_from.checkpoint.empty();
+  if (has_other && planned.folder.state() == RunState::not_started) {
+    write_other_beginning(planned, inputs);
+  } else {
+    // Another command has queued or begun it since.
+    if (has_other)
+      require_continues(planned.folder, run_of_checkpoint(inputs.continue_from.checkpoint));
+    // A run that continues another one does so until it has a checkpoint of its own.
+    RunInputs again = inputs;
+    again.continue_from = {};
+    again.continue_from.checkpoint = continued_checkpoint(planned.folder);
+    require_own_beginning(planned.folder, again.continue_from.checkpoint);
+    write_request(planned.folder, make_request(planned, again));
+    if (planned.action == Action::start) {
+      write_config(planned.folder, inputs);
+      take_over_plan(planned);
     }
-    mark_needed(planned.folder);
   }
-  if (planned.action != Action::running && planned.action != Action::damaged)
-    remember_places(planned.folder, inputs.experiment, inputs.workspace, is_moved);
+  mark_needed(planned.folder);
 }
 
 }  // namespace

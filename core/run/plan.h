@@ -81,9 +81,16 @@ PlannedRun plan_run(const RunInputs& inputs,
                     bool force,
                     const std::vector<std::string>& taken = {});
 
+/// Whether it is another user's who does not let this one read its record.
+bool is_closed_to_this_user(const RunFolder& folder);
+
 /// The folder of the run of its project and workspace that is in the runs folder already, whatever
 /// its number; of none that of a new one, after the highest number.
 RunFolder own_folder(RunRecord record, const std::filesystem::path& runs_dir);
+
+/// The same for a run that comes from elsewhere: the folder where it is already, known by when it
+/// began, or a new one.
+RunFolder arriving_folder(RunRecord record, const std::filesystem::path& runs_dir);
 
 /// Whether the planned run is still to begin from a checkpoint of `other`, which --continue names:
 /// it has no folder, or one that never began and is not queued. False where it goes on from `other`

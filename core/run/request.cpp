@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -428,6 +429,17 @@ void require_same_backend(const RunRecord& record, const worker::BackendInfo& ba
                other);
 }
 
+void remember_run_dir(const RunFolder& folder, const fs::path& path) try {
+  worker::Request request = read_request(folder);
+  const std::string now = fs::absolute(path).lexically_normal().string();
+  if (std::exchange(request.run_dir, now) == now) return;
+  queue::write_own_files(folder.path(),
+                         {{folder.request_file().filename(), worker::to_line(request) + "\n"}});
+} catch (const Error& problem) {
+  if (may_pass(problem)) throw;
+  // Without a request, or with one that is damaged, the run can still be looked at.
+}
+
 void refresh_request(const RunFolder& folder,
                      worker::Request request,
                      const data::PreparedData& data,
@@ -441,6 +453,9 @@ void refresh_request(const RunFolder& folder,
       record, "tokenizer", record.identity.tokenizer_fingerprint, data.tokenizer_fingerprint, hint);
   require_own_beginning(folder, request.resume_from);
   const std::string moved_to = moved_workspace(folder, record, request.run_dir);
+  const bool is_moved = !moved_to.empty();
+  // Before the request is written, which tells that the run was moved.
+  remember_places(folder, request.experiment, is_moved ? moved_to : workspace, is_moved);
   request.run_dir = fs::absolute(folder.path()).string();
   request.train_tokens = token_sources(data, data.train);
   request.evaluation_tokens = token_sources(data, data.evaluation);
@@ -448,8 +463,6 @@ void refresh_request(const RunFolder& folder,
   queue::write_own_files(folder.path(),
                          {{folder.request_file().filename(), worker::to_line(request) + "\n"}});
   mark_needed(folder);
-  const bool is_moved = !moved_to.empty();
-  remember_places(folder, request.experiment, is_moved ? moved_to : workspace, is_moved);
 }
 
 fs::path run_of_checkpoint(const fs::path& checkpoint) {

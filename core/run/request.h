@@ -55,6 +55,10 @@ void require_device(const std::string& device, const worker::BackendInfo& backen
 /// moved, or both were imported.
 worker::Request read_request(const RunFolder& folder);
 
+/// Writes into its request that the run's folder is at `path`, as it will be, or is. Where that
+/// lies in the run's workspace the two are found together when they are moved or copied.
+void remember_run_dir(const RunFolder& folder, const std::filesystem::path& path);
+
 /// The folder of the run that a checkpoint which a request names belongs to; "" for other folders.
 fs::path run_of_checkpoint(const fs::path& checkpoint);
 

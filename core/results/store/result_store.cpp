@@ -9,6 +9,7 @@
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/base/waiting.h"
+#include "core/project/workspace.h"
 #include "core/project/workspace_id.h"
 #include "core/results/store/database.h"
 #include "core/results/store/ingest.h"
@@ -332,9 +333,16 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
   const auto is_another = [&](const RunSummary& run) {
     const auto [found_one, is_new] =
         known.try_emplace({run.workspace, run.workspace_id, run.project});
-    if (is_new)
-      found_one->second =
+    if (is_new) {
+      using project::WorkspaceRelation;
+      WorkspaceRelation& relation = found_one->second;
+      relation =
           project::relation_of({run.workspace, run.workspace_id}, filter.workspace, run.project);
+      // A workspace without that project cannot be the one that is away.
+      if (relation == WorkspaceRelation::away &&
+          !project::is_project_folder(fs::path(filter.workspace) / run.project))
+        relation = WorkspaceRelation::another;
+    }
     return run::is_anothers_run(
         run::RunFolder(filter.runs_dir / run.id), found_one->second, run.workspace_id);
   };

@@ -150,6 +150,7 @@ bool follows_value(const TableSpec& table, const nlohmann::json& config, const s
   if (!table.best_of) return false;
   const std::string& varied = table.best_of->key;
   if (key == "train.gradient_slots") return varied == "train.batch_size";
+  if (key == "train.max_tokens") return varied == "train.max_steps";  // where that is set it is 0
   const nlohmann::json* const tokens = find_value(config, "train.max_tokens");
   const bool has_tokens = tokens && tokens->is_number() && *tokens > 0;
   return key == "train.max_steps" && has_tokens &&

@@ -10,6 +10,7 @@
 #include "core/model/weights/checkpoint.h"
 #include "core/project/workspace_id.h"
 #include "core/run/annotations.h"
+#include "core/run/moved_files.h"
 #include "core/run/runs_dir.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
@@ -145,6 +146,40 @@ TEST_CASE("a run that another workspace has imported is imported beside it", "[u
   for (const TemporaryFolder* workspace : {&first, &second})
     CHECK_FALSE(import(workspace->path()).created);
   CHECK_FALSE(import({}).created);  // it has no tables of its own
+}
+
+TEST_CASE("a repetition whose number another workspace has gets the next one", "[upkeep][pack]") {
+  const TemporaryFolder there, mine, theirs, shared;
+  const run::RunFolder run = make_completed_run(there.path(), MadeRun());
+  const std::string id = run.id();
+  MadeRun later;
+  later.id = id + "-2";
+  later.created = "2026-11-21T10:00:00.000Z";
+  const run::RunFolder again = make_completed_run(there.path(), later);
+  for (const TemporaryFolder* workspace : {&mine, &theirs}) {
+    workspace->write("forge_workspace/workspace.yaml", "");
+    workspace->write(run.record().project + "/meta.yaml", "");
+  }
+  const auto import = [&](const run::RunFolder& from, const TemporaryFolder& workspace) {
+    return import_packed_run(from.path(), shared.path(), {}, workspace.path()).folder.id();
+  };
+  CHECK(import(run, mine) == id);
+  CHECK(import(run, theirs) == id + "-2");
+  CHECK(import(again, mine) == id + "-3");
+  CHECK(import(again, mine) == id + "-3");  // it is here
+}
+
+TEST_CASE("an imported run is one of the workspace's copies, too", "[upkeep][pack]") {
+  const TemporaryFolder there, folder;
+  const run::RunFolder run = new_run(there.path(), small_inputs());
+  const std::string project = run.record().project;
+  folder.write("first/forge_workspace/workspace.yaml", "");
+  folder.write("first/" + project + "/meta.yaml", "");
+  import_packed_run(run.path(), folder / "first/runs", {}, folder / "first");
+  std::filesystem::copy(
+      folder / "first", folder / "copy", std::filesystem::copy_options::recursive);
+  const run::RunFolder copy(folder / "copy/runs" / run.id());
+  CHECK(run::is_of_project(copy, copy.record(), folder / "copy", project));
 }
 
 TEST_CASE("messages of all processes are packed", "[upkeep][pack]") {

@@ -86,6 +86,43 @@ TEST_CASE("a copy that was made beside a workspace never takes its place", "[pro
   CHECK(relation("away") == WorkspaceRelation::same);
 }
 
+TEST_CASE("a copy that a workspace was restored from is another one", "[project]") {
+  using project::WorkspaceRelation;
+  const tests::TemporaryFolder folder;
+  const std::string first = (folder / "first").string();
+  folder.write("first/forge_workspace/workspace.yaml", "");
+  folder.write("first/p/meta.yaml", "");
+  const std::string id = project::made_workspace_id(first);
+  const auto copy = [&](const std::filesystem::path& from, const std::filesystem::path& to) {
+    std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+  };
+  const auto relation = [&] { return project::relation_of({first, id}, folder / "copy", "p"); };
+  copy(first, folder / "copy");
+  std::filesystem::remove_all(first);
+  copy(folder / "copy", first);
+  REQUIRE(project::made_workspace_id(first) != id);
+  CHECK(relation() == WorkspaceRelation::another);
+  REQUIRE_FALSE(project::made_workspace_id(folder / "copy").empty());
+  CHECK(relation() == WorkspaceRelation::another);
+}
+
+TEST_CASE("workspaces of two installed versions are one, and others of that name are not",
+          "[project]") {
+  using project::WorkspaceRelation;
+  const tests::TemporaryFolder folder;
+  for (const char* prefix : {"1", "2", "disk"})
+    folder.write(std::string(prefix) + "/share/forge/p/meta.yaml", "");
+  for (const char* prefix : {"1", "2"}) folder.write(std::string(prefix) + "/bin/forge", "");
+  const auto relation = [&](const char* recorded, const char* here) {
+    return project::relation_of(
+        {(folder / recorded / "share/forge").string(), ""}, folder / here / "share/forge", "p");
+  };
+  CHECK(relation("1", "2") == WorkspaceRelation::same);
+  CHECK(relation("removed", "2") == WorkspaceRelation::same);
+  CHECK(relation("1", "disk") == WorkspaceRelation::another);
+  CHECK(relation("disk", "1") == WorkspaceRelation::another);
+}
+
 TEST_CASE("a workspace whose id somebody wrote is told from its copies", "[project]") {
   using project::WorkspaceRelation;
   const tests::TemporaryFolder folder;

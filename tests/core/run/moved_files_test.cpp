@@ -92,6 +92,53 @@ TEST_CASE("what a run says of its workspace stays where that is another's", "[ru
   CHECK_FALSE(is_of(away));
 }
 
+TEST_CASE("a workspace without an id and its copy both have the runs", "[run][moved]") {
+  const tests::TemporaryFolder folder, runs;
+  const fs::path first = folder / "first", copy = folder / "copy";
+  for (const char* name : {"forge_workspace/workspace.yaml", "projects/canon/meta.yaml"})
+    folder.write((fs::path("first") / name).string(), "");
+  RunInputs inputs = tests::small_inputs();
+  inputs.workspace = first.string();
+  PlannedRun planned = plan_run(inputs, runs.path(), false);
+  planned.record.workspace_id = project::made_workspace_id(first);
+  write_run_folder(planned, inputs);
+  const RunFolder& run = planned.folder;
+  const auto is_of = [&](const fs::path& root) {
+    return is_of_project(run, run.record(), root.string(), run.record().project);
+  };
+  fs::copy(first, copy, fs::copy_options::recursive);
+  CHECK_FALSE(is_of(copy));
+  fs::remove_all(project::workspace_id_file(first).parent_path());  // as by 'git clean -fdx'
+  for (const fs::path& root : {copy, first}) {
+    REQUIRE_FALSE(project::made_workspace_id(root).empty());
+    remember_places(run, run.config(), root.string());
+    CHECK(is_of(first));
+    CHECK(is_of(copy));
+  }
+}
+
+TEST_CASE("runs in a workspace that was renamed are also those of its copies", "[run][moved]") {
+  const tests::TemporaryFolder folder;
+  folder.write("first/forge_workspace/workspace.yaml", "");
+  folder.write("first/projects/canon/meta.yaml", "");
+  make_directories(folder / "first/runs");
+  RunInputs inputs = tests::small_inputs();
+  inputs.workspace = (folder / "first").string();
+  const fs::path name = tests::new_run(folder / "first/runs", inputs).path().filename();
+  const auto run_in = [&](const char* workspace) {
+    return RunFolder(folder / workspace / "runs" / name);
+  };
+  fs::rename(folder / "first", folder / "second");
+  const RunFolder moved = run_in("second");
+  remember_places(moved, moved.config(), (folder / "second").string(), true);
+  CHECK(moved.record().workspace == (folder / "second").string());
+  fs::copy(folder / "second", folder / "third", fs::copy_options::recursive);
+  const RunFolder copied = run_in("third");
+  const std::string project = copied.record().project;
+  CHECK(is_of_project(copied, copied.record(), folder / "third", project));
+  CHECK_FALSE(is_of_project(moved, moved.record(), folder / "third", project));
+}
+
 TEST_CASE("a run does not begin in the workspace that is at its own one's old place",
           "[run][moved]") {
   const tests::TemporaryFolder folder;
