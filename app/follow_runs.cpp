@@ -316,9 +316,11 @@ class RunFollower {
     Outcome outcome{folder.patient_status()};
     if (followed.supervisor != 0) {
       // On a completely full disk only the exit code can report it.
-      const int code = run::wait_for_supervisor(followed.supervisor);
+      constexpr double patience = 5;  // seconds, while it starts what is next
+      const std::optional<int> code = run::wait_for_supervisor(followed.supervisor, patience);
       if (code == run::supervised_storage) outcome.status.storage = true;
-      const bool ended_well = code == run::supervised_completed || code == run::supervised_stopped;
+      const bool ended_well =
+          !code || *code == run::supervised_completed || *code == run::supervised_stopped;
       if (!ended_well && outcome.status.attempt == followed.attempt_before) {
         // It failed before it could record anything.
         outcome.status.state = run::RunState::failed;

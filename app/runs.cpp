@@ -29,6 +29,15 @@
 namespace forge::app {
 namespace {
 
+/// Of those that count here though it may be another workspace's that was moved, or copied.
+void tell_left_out(size_t runs) {
+  if (runs > 0)
+    std::cerr
+        << "note: left out " << counted(runs, "run")
+        << " of a workspace that is not where it was; to choose them, too, give their ids, or "
+           "no -p\n";
+}
+
 /// Runs by patterns and conditions, archived ones too.
 std::vector<run::RunFolder> matching_runs(const Context& context,
                                           const std::vector<std::string>& patterns,
@@ -38,10 +47,14 @@ std::vector<run::RunFolder> matching_runs(const Context& context,
   store::RunQuery query;
   query.patterns = patterns;
   query.conditions = conditions;
+  store::RunFilter filter = chosen_project(context);
+  const auto matching = [&] { return store::select(store->configured_runs(filter), query); };
+  const size_t all = filter.workspace.empty() ? 0 : matching().size();
+  filter.own = !filter.workspace.empty();
   std::vector<run::RunFolder> folders;
-  for (const store::ConfiguredRun& run :
-       store::select(store->configured_runs(chosen_project(context)), query))
+  for (const store::ConfiguredRun& run : matching())
     folders.emplace_back(context.runs_dir() / run.summary.id);
+  if (filter.own) tell_left_out(all - folders.size());
   return folders;
 }
 

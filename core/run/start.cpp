@@ -93,7 +93,7 @@ int start_supervisor(const RunFolder& folder,
     if (has_ended(pid)) {
       // A short run may be over before we look.
       if (last_line(folder.events_file()) != events_before) return pid;
-      const int code = wait_for_supervisor(pid);
+      const std::optional<int> code = wait_for_supervisor(pid, 0);
       std::vector<std::string> words = last_lines(folder.supervisor_log(), 0, 10, 400);
       std::string reason;  // the run's record keeps it without the hint
       const std::string prefix = "error: ";
@@ -125,7 +125,12 @@ int start_supervisor(const RunFolder& folder,
   return pid;
 }
 
-int wait_for_supervisor(int pid) {
+std::optional<int> wait_for_supervisor(int pid, double seconds) {
+  const double deadline = steady_seconds() + seconds;
+  while (!has_ended(pid)) {
+    if (steady_seconds() > deadline) return std::nullopt;
+    ::poll(nullptr, 0, 2);
+  }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) throw system_error("wait for the supervisor", errno);

@@ -40,7 +40,7 @@ int start_supervisor(const RunFolder& folder,
                      double timeout_seconds = 20);
 
 /// Waits for a supervisor that this process started; its exit code, or 128 and the signal that
-/// ended it.
-int wait_for_supervisor(int pid);
+/// ended it. None where it lives on after that time: it may keep the queue.
+std::optional<int> wait_for_supervisor(int pid, double seconds);
 
 }  // namespace forge::run

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 
@@ -489,6 +490,45 @@ TEST_CASE("a run that waits behind another user's is started when that one has e
     return stands_still || count(forge, "completed") == 1;
   }));
   CHECK(count(forge, "completed") == 1);
+}
+
+TEST_CASE("runs that wait for a forge which was removed are started by another one") {
+  Program forge;
+  const std::filesystem::path usual = forge.binary, old = forge.folder() / "old";
+  make_directories(old);
+  std::filesystem::copy(usual, old / "forge");
+  const WorkerGate gate(forge);
+  forge.binary = old / "forge";
+  const int pid = forge.start(runs_of("1,2", 4, {}));
+  REQUIRE(wait_until([&] { return count(forge, "running") == 1; }));
+  remove_tree(old);
+  forge.binary = usual;
+  gate.open();
+  REQUIRE(wait_until([&] { return count(forge, "completed") == 1; }));
+  if (GENERATE(true, false)) {  // Ctrl-C
+    REQUIRE(::kill(pid, SIGINT) == 0);
+    const Outcome stopped = Program::wait_for(pid);
+    INFO(stopped.err);
+    CHECK(stopped.exit_code == 3);
+    CHECK(count(forge, "queued") == 0);
+    return;
+  }
+  const auto later = [&] {  // than the last sign of a forge that is where it was
+    for (const std::filesystem::path& sign : folder_entries(forge.runs_dir() / ".queue/hosts")) {
+      const std::string name = sign.filename().string();
+      if (std::count(name.begin(), name.end(), '@') > 1)
+        std::filesystem::last_write_time(
+            sign, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+    }
+  };
+  later();
+  const std::string waiting = status(forge).at("waiting")[0].at("run");
+  CHECK(status(forge).at("unserved") == waiting);
+  REQUIRE(forge.call(runs_of("3", 4, {"--detach"})).exit_code == 0);
+  CHECK(wait_until([&] { return count(forge, "completed") == 3; }));
+  const Outcome followed = Program::wait_for(pid);
+  INFO(followed.err);
+  CHECK(followed.exit_code == 0);
 }
 
 TEST_CASE("a reader of the output that ends leaves the runs as a closed terminal does") {

@@ -148,6 +148,22 @@ TEST_CASE("a workspace that was moved to another disk keeps its runs beside a ne
       CHECK_FALSE(row.at("run_id").is_null());
 }
 
+TEST_CASE("a copy of a renamed workspace has its runs, and removes none of them by conditions") {
+  Program forge;
+  const std::filesystem::path project = make_table_workspace(forge, "w", "a cat sat on a mat"),
+                              renamed = forge.folder() / "renamed", copy = forge.folder() / "copy";
+  run_both(forge, project);
+  std::filesystem::rename(project.parent_path(), renamed);
+  std::filesystem::copy(renamed, copy, std::filesystem::copy_options::recursive);
+  forge.working_directory = copy / "p";
+  const Outcome removed = forge.call({"-p", copy.string(), "runs", "rm", "--where", "eval_loss>0"});
+  CHECK(removed.out.empty());
+  CHECK(contains(removed.err, "left out 2 runs"));
+  for (const std::filesystem::path& workspace : {copy, renamed, copy})
+    for (const nlohmann::json& row : rows_of(forge, workspace / "p"))
+      CHECK_FALSE(row.at("run_id").is_null());
+}
+
 TEST_CASE("the runs of a plan are those of the workspace where it is executed") {
   Program forge;
   const std::filesystem::path theirs = make_table_workspace(forge, "w1", "a cat sat on a mat"),

@@ -292,6 +292,17 @@ std::string place_of(const RunSummary& run, const fs::path& runs_dir) {
   return workspace;
 }
 
+/// What the workspace that a run was made in is to that of the filter.
+project::WorkspaceRelation relation_to(const RunFilter& filter,
+                                       const project::RecordedWorkspace& recorded,
+                                       const std::string& project) {
+  using project::WorkspaceRelation;
+  const WorkspaceRelation relation = project::relation_of(recorded, filter.workspace, project);
+  const bool is_it = relation == WorkspaceRelation::same && !recorded.root.empty();
+  const bool has_project = project::is_project_folder(fs::path(filter.workspace) / project);
+  return is_it || has_project ? relation : WorkspaceRelation::another;
+}
+
 }  // namespace
 
 ResultStore::ResultStore(fs::path path) : path_(std::move(path)), database_(open_database(path_)) {}
@@ -330,21 +341,18 @@ std::vector<RunSummary> ResultStore::runs(const RunFilter& filter) const {
       with_store_errors(path_, [&] { return select_runs(*database_, where(filter)); });
   if (filter.workspace.empty()) return found;
   std::map<std::vector<std::string>, project::WorkspaceRelation> known;
-  const auto is_another = [&](const RunSummary& run) {
+  const auto relation_of = [&](const RunSummary& run) {
     const auto [found_one, is_new] =
         known.try_emplace({run.workspace, run.workspace_id, run.project});
-    if (is_new) {
-      using project::WorkspaceRelation;
-      WorkspaceRelation& relation = found_one->second;
-      relation =
-          project::relation_of({run.workspace, run.workspace_id}, filter.workspace, run.project);
-      // A workspace without that project cannot be the one that is away.
-      if (relation == WorkspaceRelation::away &&
-          !project::is_project_folder(fs::path(filter.workspace) / run.project))
-        relation = WorkspaceRelation::another;
-    }
-    return run::is_anothers_run(
-        run::RunFolder(filter.runs_dir / run.id), found_one->second, run.workspace_id);
+    if (is_new)
+      found_one->second = relation_to(filter, {run.workspace, run.workspace_id}, run.project);
+    return found_one->second;
+  };
+  const auto is_another = [&](const RunSummary& run) {
+    const project::WorkspaceRelation relation = relation_of(run);
+    return (filter.own && project::is_gone(relation)) ||
+           run::is_anothers_run(
+               run::RunFolder(filter.runs_dir / run.id), relation, run.workspace_id);
   };
   std::vector<RunSummary> of_workspace;
   for (RunSummary& run : found) {

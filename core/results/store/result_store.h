@@ -95,8 +95,11 @@ struct RunFilter {
   std::string profile;
   std::optional<run::RunState> status;
   bool archived = false;  ///< archived runs too
-  /// Root of a workspace: no runs of another one's project of that path (run::is_of_project).
+  /// Root of a workspace: no runs of another one's project of that path (run::is_of_project), nor
+  /// of a project that it does not have.
   std::string workspace = {};
+  /// With `workspace`: no runs of one that is not there, either, which count in its tables.
+  bool own = false;
   /// Where the runs' folders are, with `workspace`: their place tells of those that were moved with
   /// their workspace. Empty: it is not asked.
   std::filesystem::path runs_dir = {};

@@ -139,7 +139,8 @@ std::optional<double> give_sign_of_life(const fs::path& runs_dir) {
     const std::string host = run::host_name();
     const fs::path place = folder.path() / place_sign(own_place());
     const bool is_new = !path_exists(folder.path() / host) || !path_exists(place);
-    touch(place);
+    // Another program of forge leaves the runs of this place to it as long as it gives signs.
+    if (is_own_program_there()) touch(place);
     // The host's own may be one that another user has made.
     const std::optional<double> users = touch(folder.path() / user_sign(host, ::geteuid()));
     const std::optional<double> now = std::max(users, touch(folder.path() / host));
@@ -201,9 +202,24 @@ bool is_place_silent(const fs::path& runs_dir, const std::string& place) {
   return is_silent_since(runs_dir, sign_at(sign_of(runs_dir, place_sign(place))));
 }
 
+namespace {
+
+/// Times of the signs of this host's places, where a program of forge is that can start runs.
+std::vector<double> place_signs(const fs::path& runs_dir) {
+  const std::string of_host = "@" + run::host_name() + "@";
+  std::vector<double> times;
+  for (const fs::path& sign : folder_entries(runs_dir / ".queue" / "hosts"))
+    if (sign.filename().string().find(of_host) != std::string::npos)
+      times.push_back(time_of(sign).value_or(0));
+  return times;
+}
+
+}  // namespace
+
 std::string unserved_run(const fs::path& runs_dir) {
   const std::string here = run::host_name();
-  const std::optional<std::vector<double>> signs = signs_of(runs_dir, here);
+  std::optional<std::vector<double>> signs = place_signs(runs_dir);
+  if (signs->empty()) signs = signs_of(runs_dir, here);
   if (signs && !are_all_old(*signs, unix_time())) return "";
   std::string next;
   std::vector<std::string> unread;  // who lists the queue says so

@@ -25,7 +25,8 @@ namespace forge::queue {
 
 constexpr double gone_after_seconds = 300;
 
-/// Gives this host's sign of life, this user's on it, and that of this process's place (place.h).
+/// Gives this host's sign of life, this user's on it, and that of this process's place (place.h),
+/// unless its program is gone from there.
 /// One that is new removes those of hosts that have been silent for months, and of places that have
 /// been for a day: containers and jobs come under a new name each time. Returns its time, in
 /// seconds since 1970 by the file system's clock; none where it cannot be written.

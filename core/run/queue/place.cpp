@@ -27,6 +27,11 @@ std::string own_place() {
   return place_with(variables);
 }
 
+bool is_own_program_there() {
+  std::error_code unreachable;
+  return fs::exists(own_program(), unreachable);
+}
+
 std::string place_with(const Environment& variables) {
   const auto variable = [&](const char* name) {
     const auto found = variables.find(name);

@@ -13,6 +13,9 @@ namespace forge::queue {
 /// Of this process: a hash in eight hexadecimal digits.
 std::string own_place();
 
+/// Whether its program is still where it was: without it the process can start no supervisor.
+bool is_own_program_there();
+
 /// Of a process that this one starts with such variables.
 std::string place_with(const Environment& variables);
 

@@ -651,7 +651,8 @@ TEST_CASE("a queue that no process serves is known by its silence", "[queue][dis
   give_signs(std::chrono::hours(-72));
   CHECK(unserved_run(scene.path()) == entry.run);
   // Of users who share the host one may have left.
-  write_file_atomic(scene.path() / ".queue/hosts" / ("12345@" + run::host_name()), "");
+  write_file_atomic(scene.path() / ".queue/hosts" / ("12345@" + run::host_name() + "@12345678"),
+                    "");
   CHECK(unserved_run(scene.path()) == "");
   give_signs(std::chrono::minutes(1));
   const auto running = FileLock::try_acquire(scene.run(entry).lock_file());
