@@ -145,8 +145,15 @@ class RunFollower {
     return now;
   }
 
+  bool has_failure() const {
+    return std::any_of(followed_.begin(), followed_.end(), [](const auto& followed) {
+      return followed->outcome && followed->outcome->status.state == run::RunState::failed;
+    });
+  }
+
   void follow_more() {
     if (!source_ || is_detached_ || interrupts_.count() > 0) return;
+    if (queue_.fail_fast && has_failure()) return;
     const std::vector<PendingRun> more = source_->next(following());
     if (more.empty()) return;
     ask_for(more);

@@ -150,6 +150,9 @@ void HalvingSearch::on_end(size_t number, const Outcome& outcome) {
   const run::RunState state = outcome.status.state;
   const bool went_well = state == run::RunState::completed || state == run::RunState::stopped;
   // One that a person stopped on its way, or that failed, waits for the next command.
+  if (outcome.ending != Ending::ended ||
+      (state == run::RunState::stopped && !outcome.status.halved))
+    groups_[members_[run].group].is_left = true;
   if (outcome.ending != Ending::ended || !went_well || !now.has_arrived()) now.is_out = true;
 }
 
@@ -195,6 +198,7 @@ std::vector<PendingRun> HalvingSearch::next(const Following& now) {
   most_running_ = std::max(most_running_, now.running);
   const bool is_device_free = now.waiting == 0 && now.running < most_running_;
   for (Group& group : groups_) {
+    if (group.is_left) continue;
     for (const run::NextRun& run : current(group, pending.empty() && is_device_free))
       pending.push_back(sent(group, run));
   }
@@ -276,12 +280,13 @@ std::string HalvingSearch::summary() const {
 bool HalvingSearch::ends_without_best() const {
   return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
     const int rungs = int(group.rung_steps.size());
-    return run::next_runs(group.contestants, rule_.eta, rungs).empty() &&
+    return !group.is_left && run::next_runs(group.contestants, rule_.eta, rungs).empty() &&
            !run::best_contestant(group.contestants, rungs);
   });
 }
 
 std::string HalvingSearch::best_text(const Group& group) const {
+  if (group.is_left) return "there is no best yet: it was stopped before its end\n";
   const std::optional<size_t> best =
       run::best_contestant(group.contestants, int(group.rung_steps.size()));
   if (!best)

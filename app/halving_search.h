@@ -53,6 +53,8 @@ class HalvingSearch : public RunSource {
     std::vector<size_t> runs;  ///< numbers among all
     std::vector<run::Contestant> contestants;
     bool knows_others = false;  ///< take_others_news
+    /// A person has stopped or withdrawn one of its runs: the search goes on with the next command.
+    bool is_left = false;
   };
   struct Member {
     size_t group = 0;

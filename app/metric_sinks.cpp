@@ -54,15 +54,6 @@ class TensorBoardSink : public MetricSink {
   std::string held_;
 };
 
-/// Those that forge wrote.
-void remove_event_files(const fs::path& folder) {
-  require_own_folder(folder);  // a link may lead anywhere
-  for (const fs::path& file : folder_entries(folder)) {
-    const std::string name = file.filename().string();
-    if (starts_with(name, "events.out.tfevents.") && ends_with(name, ".forge")) remove_tree(file);
-  }
-}
-
 constexpr int exit_not_installed = 3;
 constexpr double begin_seconds = 120;   // a first import reads hundreds of files
 constexpr double log_seconds = 120;     // what a client that is slower than forge may rest
@@ -178,6 +169,15 @@ class WandbSink : public MetricSink {
 };
 
 }  // namespace
+
+void remove_event_files(const fs::path& folder, const fs::path& but) {
+  require_own_folder(folder);  // a link may lead anywhere
+  for (const fs::path& file : folder_entries(folder)) {
+    const std::string name = file.filename().string();
+    const bool is_ours = starts_with(name, "events.out.tfevents.") && ends_with(name, ".forge");
+    if (is_ours && name != but.filename()) remove_tree(file);
+  }
+}
 
 MakeSink tensorboard_sink(const fs::path& output) {
   // A run that goes on after an end has several files of one export, and none of an earlier one.

@@ -27,6 +27,9 @@ class MetricSink {
 
 using MakeSink = std::function<std::unique_ptr<MetricSink>(const run::RunFolder& folder)>;
 
+/// Removes the event files that forge wrote there, but for one.
+void remove_event_files(const fs::path& folder, const fs::path& but = {});
+
 /// An event file of TensorBoard in `output`/<run>/, which grows with each flush, and another one
 /// after each end of the run. Those of an earlier export are removed. TensorBoard forgets steps
 /// that are repeated.

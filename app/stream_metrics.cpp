@@ -31,7 +31,7 @@ class Stream {
   size_t metrics() const { return metrics_; }
 
   /// Streams what is new. Returns whether the run goes on, or waits in the queue.
-  bool poll(bool follows) {
+  bool poll() {
     run::Update update = follower_.poll();
     size_t events = update.events.size();
     take(update);
@@ -44,7 +44,7 @@ class Stream {
     if (sink_) sink_->flush();
     const bool goes_on =
         !update.over || queue::is_queued(folder_.path().parent_path(), folder_.id());
-    if (!goes_on || !follows) end();
+    if (!goes_on) end();
     return goes_on;
   }
 
@@ -83,7 +83,6 @@ class Stream {
 
 Streamed stream_metrics(const std::vector<run::RunFolder>& folders,
                         const MakeSink& make_sink,
-                        bool follows,
                         const Interrupts& interrupts,
                         const std::function<std::vector<run::RunFolder>()>& new_runs,
                         const CountProgress& progress) {
@@ -101,10 +100,9 @@ Streamed stream_metrics(const std::vector<run::RunFolder>& folders,
   for (bool is_first = true; interrupts.count() == 0; is_first = false) {
     bool is_active = false;
     for (size_t i = 0; i < streams.size() && interrupts.count() == 0; ++i) {
-      is_active = streams[i]->poll(follows) || is_active;
+      is_active = streams[i]->poll() || is_active;
       if (is_first) progress(i + 1, streams.size());
     }
-    if (!follows) break;
     const double now = steady_seconds();
     if (is_active) active_at = now;
     was_active = was_active || is_active;

@@ -15,13 +15,11 @@ struct Streamed {
   size_t metrics = 0;
 };
 
-/// Streams the metrics of runs into sinks, from their first event on. Without `follows` it ends
-/// once all that is there is streamed, else when no run goes on or waits any more, or after Ctrl-C.
-/// `new_runs` is asked for runs that have come since, now and then. `progress` counts the runs of
-/// the first round.
+/// Streams the metrics of runs into sinks while they train, from their first event on, until no run
+/// goes on or waits any more, or after Ctrl-C. `new_runs` is asked for runs that have come since,
+/// now and then. `progress` counts the runs of the first round.
 Streamed stream_metrics(const std::vector<run::RunFolder>& folders,
                         const MakeSink& make_sink,
-                        bool follows,
                         const Interrupts& interrupts,
                         const std::function<std::vector<run::RunFolder>()>& new_runs,
                         const CountProgress& progress);

@@ -285,7 +285,8 @@ std::filesystem::path tables_folder(const project::Project& project) {
 std::vector<std::string> yaml_names(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const fs::path& entry : required_entries(folder)) {
-    if (entry.extension() == ".yaml") names.push_back(entry.stem().string());
+    const bool is_hidden = starts_with(entry.filename().string(), ".");  // as locks of editors
+    if (entry.extension() == ".yaml" && !is_hidden) names.push_back(entry.stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -414,7 +415,9 @@ RunsForTables runs_for_tables(const Context& context,
                               const project::Project& project,
                               const TableOptions& options) {
   Findings findings = find(context, project, options);
-  return {std::move(findings.runs), std::move(findings.filtered_out)};
+  std::vector<store::ConfiguredRun> others = std::move(findings.filtered_out);
+  std::move(findings.archived.begin(), findings.archived.end(), std::back_inserter(others));
+  return {std::move(findings.runs), std::move(others)};
 }
 
 std::vector<benchmark::Record> current_benchmarks(const Context& context,

@@ -59,7 +59,7 @@ std::vector<tables::Ablation> build_tables(const Context& context,
 /// Runs of a project, also those whose model is not their config's current one.
 struct RunsForTables {
   std::vector<store::ConfiguredRun> shown;         ///< that --where selects
-  std::vector<store::ConfiguredRun> filtered_out;  ///< the others
+  std::vector<store::ConfiguredRun> filtered_out;  ///< the others, and archived ones
 };
 RunsForTables runs_for_tables(const Context& context,
                               const project::Project& project,

@@ -42,9 +42,11 @@ run::RunModel open_model(const Context& context, const EvalOptions& options) {
   return model;
 }
 
+/// "copy/rope_1l_16d" may be one of a folder.
 bool names_config(const std::string& data) {
   const std::string extension = fs::path(data).extension().string();
-  return !data.empty() && !fs::exists(data) && data.find('/') == std::string::npos &&
+  const bool is_path = starts_with(data, "/") || starts_with(data, ".");
+  return !data.empty() && !is_path && !fs::exists(data) &&
          (extension.empty() || extension == ".yaml");
 }
 

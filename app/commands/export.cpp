@@ -317,7 +317,27 @@ fs::path write_event_file(const run::RunFolder& run_folder,
   if (!file) return {};
   text.finish();
   file->finish();
+  remove_event_files(path.parent_path(), path);  // those of an earlier export
   return path;
+}
+
+/// Hands the metrics of a run to a sink of its own, those of a step together. A step that was
+/// repeated counts once.
+void send_metrics(const run::RunFolder& folder, const MakeSink& make_sink, WrittenFiles& written) {
+  std::unique_ptr<MetricSink> sink;
+  std::vector<tables::MetricPoint> of_step;
+  const auto send = [&] {
+    if (of_step.empty()) return;
+    if (!sink) sink = make_sink(folder);
+    sink->take(of_step);
+    of_step.clear();
+  };
+  for_each_metric(folder, written, [&](const auto&, const tables::MetricPoint& metric) {
+    if (!of_step.empty() && of_step.front().step != metric.step) send();
+    of_step.push_back(metric);
+  });
+  send();
+  if (sink) sink->end(run::name_of(folder.state()));
 }
 
 /// Runs of the project, of the profile where one is chosen, that are in its runs folder now and
@@ -344,16 +364,15 @@ std::vector<run::RunFolder> runs_of_project(const Context& context,
   return folders;
 }
 
-/// Metrics into sinks, at once or while the runs go on.
+/// Metrics into sinks while the runs go on.
 WrittenFiles stream_runs(const Context& context,
                          const ExportOptions& options,
                          const MakeSink& make_sink) {
   const std::vector<run::RunFolder> folders = runs_to_export(context, options);
   const bool is_whole_project = options.runs.empty();
   const project::Project project = is_whole_project ? context.project() : project::Project();
-  if (options.follow)
-    std::cerr << "following " << counted(folders.size(), "run")
-              << " until they end; Ctrl-C ends this and not the runs\n";
+  std::cerr << "following " << counted(folders.size(), "run")
+            << " until they end; Ctrl-C ends this and not the runs\n";
   const Interrupts interrupts;
   LateProgress progress("exporting runs");
   const auto new_runs = [&] {
@@ -361,11 +380,7 @@ WrittenFiles stream_runs(const Context& context,
                             : std::vector<run::RunFolder>();
   };
   const Streamed streamed =
-      stream_metrics(folders, make_sink, options.follow, interrupts, new_runs, progress.reporter());
-  if (interrupts.count() > 0 && !options.follow)
-    throw Error("interrupted: the export is not complete",
-                "remove what it has written and give the command again",
-                ExitCode::failed);
+      stream_metrics(folders, make_sink, interrupts, new_runs, progress.reporter());
   return {{}, streamed.runs, streamed.metrics};
 }
 
@@ -384,7 +399,18 @@ WrittenFiles export_tensorboard(const Context& context, const ExportOptions& opt
 WrittenFiles export_wandb(const Context& context, const ExportOptions& options) {
   if (options.output == "-")
     throw Error("W&B's client needs a folder for its files", "for example -o wandb_files");
-  return stream_runs(context, options, wandb_sink(context.launcher(), options.output));
+  const MakeSink make_sink = wandb_sink(context.launcher(), options.output);
+  if (options.follow) return stream_runs(context, options, make_sink);
+  WrittenFiles written;
+  const Interrupts interrupts;
+  for_each_run(runs_to_export(context, options), [&](const run::RunFolder& folder) {
+    if (interrupts.count() > 0)
+      throw Error("interrupted: the export is not complete",
+                  "remove what it has written and give the command again",
+                  ExitCode::failed);
+    send_metrics(folder, make_sink, written);
+  });
+  return written;
 }
 
 void print_written(const ExportOptions& options, const WrittenFiles& written) {

@@ -85,11 +85,22 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
 }
 
 /// Asks the active ones to stop and notes their folders in `asked`.
-void stop_active(const std::vector<run::RunFolder>& folders, bool now, std::set<fs::path>& asked) {
+/// Which runs were asked to stop, and why others could not be.
+struct AskedToStop {
+  std::set<fs::path> asked;
+  std::map<fs::path, std::string> problems;
+};
+
+/// One that cannot be asked, as another user's, hinders no other.
+void stop_active(const std::vector<run::RunFolder>& folders, bool now, AskedToStop& stop) {
   for (const run::RunFolder& folder : folders) {
-    if (asked.count(folder.path()) > 0 || !folder.is_running()) continue;
-    folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
-    asked.insert(folder.path());
+    if (stop.asked.count(folder.path()) > 0 || !folder.is_running()) continue;
+    try {
+      folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
+      stop.asked.insert(folder.path());
+    } catch (const Error& problem) {
+      stop.problems[folder.path()] = problem.message();
+    }
   }
 }
 
@@ -121,16 +132,22 @@ int stop(const Context& context, const RunsStopOptions& options) {
   const std::vector<run::RunFolder> folders = runs_to_stop(context, options);
   const std::string stopping = options.now ? "stopping now" : "stopping after saving a checkpoint";
   // Active ones first: the queue may be locked for a while. And those that were started meanwhile.
-  std::set<fs::path> asked;
-  stop_active(folders, options.now, asked);
+  AskedToStop active;
+  stop_active(folders, options.now, active);
   const std::set<fs::path> withdrawn = withdraw(folders);
-  stop_active(folders, options.now, asked);
+  stop_active(folders, options.now, active);
+  const std::set<fs::path>& asked = active.asked;
   nlohmann::json list = nlohmann::json::array();
   ExitCode exit_code = ExitCode::done;
   for (const run::RunFolder& folder : folders) {
     std::string what = asked.count(folder.path()) > 0       ? stopping
                        : withdrawn.count(folder.path()) > 0 ? "removed from the queue"
                                                             : idle_text(folder);
+    const auto problem = active.problems.find(folder.path());
+    if (problem != active.problems.end() && asked.count(folder.path()) == 0) {
+      what = "not asked to stop: " + problem->second;
+      exit_code = ExitCode::failed;
+    }
     if (asked.count(folder.path()) > 0) {
       const run::StoppedProcesses stopped = folder.stopped_processes();
       if (stopped.supervisor != 0) {
@@ -412,8 +429,14 @@ std::optional<PendingRun> pending_run(const Context& context,
               << "\n";
     return active_run(context, folder, queue.jobs);
   }
-  const bool is_closed = queue::closed_path(folder).has_value();  // it fails alone
-  return is_closed ? unprepared(folder) : prepare_resume(context, folder, queue.jobs);
+  if (queue::closed_path(folder)) return unprepared(folder);  // it fails alone
+  if (queue::is_queued_by_other_user(folder.path().parent_path(), folder.id())) {
+    // It is started as that user asked for it, with their paths.
+    PendingRun run = active_run(context, folder, queue.jobs);
+    run.planned.action = run::Action::resume;
+    return run;
+  }
+  return prepare_resume(context, folder, queue.jobs);
 }
 
 int resume(const Context& context, const RunsResumeOptions& options) {

@@ -245,12 +245,14 @@ run::RunRecord arriving(run::RunRecord record, const fs::path& workspace) {
 }
 
 /// Where it is to be: under the id that it has, or under another number of it where that is a run
-/// of another project's or workspace's, which no table here shows.
+/// of another config's, project's or workspace's, which no table shows as this one.
 run::RunFolder place_of(const run::RunRecord& record, const fs::path& runs_dir) {
   const run::RunFolder named(runs_dir / record.id);
   const auto is_own = [&] {
-    return !named.has_record() ||
-           run::is_of_project(named, named.record(), record.workspace, record.project);
+    if (!named.has_record()) return true;
+    const run::RunRecord here = named.record();
+    return here.config == record.config &&
+           run::is_of_project(named, here, record.workspace, record.project);
   };
   const bool is_anothers =
       !record.workspace.empty() && (run::is_closed_to_this_user(named) || !is_own());
@@ -387,8 +389,9 @@ ImportResult import_through(const fs::path& aside,
     return imported;
   }
   if (imported.folder.id() != record.id)
-    imported.notes.push_back("run '" + record.id + "' is here already, of another workspace or " +
-                             "project: this one is '" + imported.folder.id() + "'");
+    imported.notes.push_back("run '" + record.id +
+                             "' is here already, of another workspace, project " +
+                             "or config: this one is '" + imported.folder.id() + "'");
   record.id = imported.folder.id();
   write_file_atomic(copy.record_file(), json_text(run::to_json(record), 2) + "\n");
   run::remember_run_dir(copy, imported.folder.path());

@@ -168,13 +168,15 @@ int64_t file_bytes(const std::vector<PackEntry>& entries) {
   return bytes;
 }
 
-/// Keeps the run from being begun while it is packed. Where the runs folder is read-only nobody can
+/// Keeps the run from being begun while it is packed. The lock is shared, so that nobody takes the
+/// run for one that trains, and asks for it in vain. Where the runs folder is read-only nobody can
 /// begin it, and no lock can be made.
 std::optional<FileLock> lock_if_writable(const run::RunFolder& folder) {
   const fs::path runs_dir = folder.path().parent_path();
   if (!run::can_write(runs_dir) && !folder.is_running()) return std::nullopt;
   const queue::Queue queue(runs_dir);
-  return lock_idle_run(queue, folder, "its files still change");
+  { const FileLock idle = lock_idle_run(queue, folder, "its files still change"); }
+  return FileLock::try_share(folder.lock_file());
 }
 
 }  // namespace

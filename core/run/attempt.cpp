@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
@@ -38,6 +39,7 @@ constexpr double longest_look_seconds = 5;  // beside a poll: events that are re
 constexpr double longest_look_share = 0.1;  // of the patience with a silent worker
 constexpr double longer = 2;                // than the longest silence that ended
 constexpr double first_step_longer = 10;    // than train.hung_after_seconds
+constexpr double stop_look_seconds = 0.2;   // between two looks whether the worker is stopped
 constexpr double cpu_window_seconds = 10;
 constexpr double least_cpu_share = 0.05;  // of one core
 
@@ -109,6 +111,7 @@ class Attempt {
       pass_on_stop();
       pass_on_save();
       count_watched_time();
+      count_stopped_time();
       watch_silence();
       run_periodic_task();
       if (machine_load_at_ && run_.options.clock() - *machine_load_at_ >= machine_seconds)
@@ -222,12 +225,17 @@ class Attempt {
   nlohmann::json with_conditions(const worker::CheckpointSaved& saved) const {
     nlohmann::json json = with_stderr_sizes(saved);
     if (const std::optional<double> load = other_process_load()) json["busy_elsewhere"] = *load;
+    if (const std::optional<double> stopped = stopped_seconds()) json["stopped_seconds"] = *stopped;
     return json;
   }
 
   std::optional<double> other_process_load() const {
     const std::optional<double> load = machine_load_.other_process_load();
     return load ? std::optional(std::round(*load * 1e4) / 1e4) : std::nullopt;
+  }
+
+  std::optional<double> stopped_seconds() const {
+    return stopped_ > 0 ? std::optional(std::ceil(stopped_ * 10) / 10) : std::nullopt;
   }
 
   void on_hello(const worker::Hello& hello) {
@@ -342,11 +350,21 @@ class Attempt {
     const std::optional<StopRequest> asked = run_.stop_requests.requested();
     if (!asked || asked == stop_passed_on_) return;
     stop_passed_on_ = asked;
+    tell_stop(*asked);
     if (asked == StopRequest::after_checkpoint) {
       worker_.request_stop();
     } else {
       worker_.kill();
       killed_ = true;
+    }
+  }
+
+  /// Where a signal asked for it: who asks for the run now waits until it has stopped.
+  void tell_stop(StopRequest asked) {
+    try {
+      if (!path_exists(run_.folder.stop_file())) run_.folder.request_stop(asked);
+    } catch (const Error&) {
+      // On a full disk they take it for a run that goes on.
     }
   }
 
@@ -378,11 +396,36 @@ class Attempt {
   /// worker most likely with it.
   void count_watched_time() {
     const double now = run_.options.clock();
-    const double longest =
-        run_.options.poll_seconds +
-        std::min(longest_look_seconds, longest_look_share * run_.options.silence_seconds);
-    watched_ += std::min(now - looked_at_, longest);
+    watched_ += std::min(now - looked_at_, longest_look());
     looked_at_ = now;
+  }
+
+  double longest_look() const {
+    return run_.options.poll_seconds +
+           std::min(longest_look_seconds, longest_look_share * run_.options.silence_seconds);
+  }
+
+  /// While training: the worker's clock goes on, and its speed is not that of its work. A scheduler
+  /// stops this process, too.
+  void count_stopped_time() {
+    const double now = run_.options.clock(), seconds = now - stop_looked_at_;
+    if (seconds < stop_look_seconds) return;
+    stop_looked_at_ = now;
+    const bool both_were = continued_so_far() > std::exchange(continued_, continued_so_far());
+    if (!machine_load_at_ || verdict_) return;
+    if (is_worker_stopped()) {
+      stopped_ += seconds;
+    } else if (both_were) {
+      stopped_ += std::max(0.0, seconds - longest_look());
+    }
+  }
+
+  bool is_worker_stopped() const {
+    const std::vector<worker::Member> members = worker_.members();
+    if (members.empty()) return is_stopped(process_state(worker_.pid()));
+    return std::any_of(members.begin(), members.end(), [](const worker::Member& member) {
+      return !member.exit && is_stopped(process_state(member.pid));
+    });
   }
 
   void watch_silence() {
@@ -473,6 +516,7 @@ class Attempt {
     end.exit = exit;
     end.saved = saved_;
     end.other_process_load = other_process_load();
+    end.stopped_seconds = stopped_seconds();
     end.changed_inputs = run_.inputs.changed();
     if (end.state == RunState::failed && exit.code == worker::exit_storage) end.storage = true;
     return end;
@@ -504,8 +548,11 @@ class Attempt {
   std::optional<worker::Progress> progress_;
   std::optional<worker::Evaluation> evaluated_;  ///< the last one
   double progress_written_ = -1e9;
-  double watched_ = 0;          ///< seconds that this process has followed the worker
-  double looked_at_;            ///< by the clock, when it last did
+  double watched_ = 0;                  ///< seconds that this process has followed the worker
+  double looked_at_;                    ///< by the clock, when it last did
+  double stop_looked_at_ = looked_at_;  ///< whether the worker is stopped
+  int continued_ = continued_so_far();
+  double stopped_ = 0;          ///< seconds of training that the worker was stopped
   double last_sign_ = 0;        ///< of life, in watched seconds
   double longest_silence_ = 0;  ///< that ended since training began
   StderrSizes stderr_before_;   ///< when the worker began

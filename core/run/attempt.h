@@ -31,6 +31,7 @@ struct AttemptEnd {
   int rank = 0;                                   ///< of several processes the one to blame
   bool halved = false;                            ///< stopped at SupervisorOptions::stop_after
   std::optional<double> other_process_load = {};  ///< host.h
+  std::optional<double> stopped_seconds = {};     ///< that its worker was stopped (SIGSTOP)
   std::vector<std::string> changed_inputs = {};   ///< InputFiles::changed
 };
 

@@ -109,6 +109,15 @@ bool is_token_file(const fs::path& path) {
   return std::memcmp(file.data(), magic.data(), magic.size()) == 0;
 }
 
+/// What a document is there: as in the text that the model was trained on, where that is of the
+/// same kind, else a file, or the field "text" of a line.
+data::DocumentRule rule_for(const fs::path& path, const config::DataConfig& trained_on) {
+  const bool is_lines = config::is_json_lines(path);
+  if (trained_on.source == (is_lines ? "jsonl" : "text")) return data::document_rule(trained_on);
+  return is_lines ? data::DocumentRule{config::DocumentKind::record, "", "text"}
+                  : data::DocumentRule();
+}
+
 /// Tokens of text for one evaluation; `warnings` are on the text.
 std::shared_ptr<const TemporaryFile> write_tokens(const RunModel& model,
                                                   std::vector<std::string>& warnings,
@@ -116,8 +125,7 @@ std::shared_ptr<const TemporaryFile> write_tokens(const RunModel& model,
                                                   const fs::path& cache_dir,
                                                   const data::Progress& progress) {
   const data::Tokenizer tokenizer = model_tokenizer(model);
-  data::DocumentRule rule;
-  if (config::is_json_lines(path)) rule = {config::DocumentKind::record, "", "text"};
+  const data::DocumentRule rule = rule_for(path, model.experiment.data);
   const data::TextRange text = data::all_text(path, rule);
   Hasher unused;
   for (const data::InvalidText& file : data::hash_files(*text.files, text.end, unused, progress))

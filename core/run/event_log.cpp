@@ -108,6 +108,7 @@ void fields(Visitor& visit, AttemptEnded& ended) {
   visit.optional("storage", ended.storage);
   visit.optional("diverged", ended.diverged);
   visit.optional("busy_elsewhere", ended.busy_elsewhere);
+  visit.optional("stopped_seconds", ended.stopped_seconds);
   visit.optional("changed_inputs", ended.changed_inputs);
   fields(visit, ended.stderr_sizes);
   visit.optional("stop_after", ended.stop_after);
@@ -207,11 +208,25 @@ std::vector<std::string> changed_inputs_of(const StoredEvent& stored) {
   return stored.ended ? stored.ended->changed_inputs : std::vector<std::string>();
 }
 
+namespace {
+
+/// What a checkpoint's event says of the attempt so far.
+std::optional<double> number_of_checkpoint(const StoredEvent& stored, const char* name) {
+  if (stored.name != "checkpoint" || !stored.json.contains(name)) return std::nullopt;
+  const Json& number = stored.json.at(name);
+  return number.is_number() ? std::optional(number.get<double>()) : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<double> load_of(const StoredEvent& stored) {
-  if (stored.ended) return stored.ended->busy_elsewhere;
-  if (stored.name != "checkpoint" || !stored.json.contains("busy_elsewhere")) return std::nullopt;
-  const Json& load = stored.json.at("busy_elsewhere");
-  return load.is_number() ? std::optional(load.get<double>()) : std::nullopt;
+  return stored.ended ? stored.ended->busy_elsewhere
+                      : number_of_checkpoint(stored, "busy_elsewhere");
+}
+
+std::optional<double> stopped_seconds_of(const StoredEvent& stored) {
+  return stored.ended ? stored.ended->stopped_seconds
+                      : number_of_checkpoint(stored, "stopped_seconds");
 }
 
 void for_each_event(const fs::path& events_file,

@@ -81,6 +81,7 @@ struct AttemptEnded {
   bool storage = false;                          ///< failed because the disk is full or fails
   bool diverged = false;                         ///< failed because its numbers make no sense
   std::optional<double> busy_elsewhere = {};     ///< fraction of the cores that others kept busy
+  std::optional<double> stopped_seconds = {};    ///< that the worker was stopped (SIGSTOP)
   std::vector<std::string> changed_inputs = {};  ///< InputFiles::changed, at the end
   StderrSizes stderr_sizes = {};
   /// Stopped because SupervisorOptions::stop_after was reached; none: for another reason.
@@ -125,6 +126,9 @@ std::vector<std::string> changed_inputs_of(const StoredEvent& stored);
 
 /// The fraction of the cores that other processes kept busy so far, or while the attempt lasted.
 std::optional<double> load_of(const StoredEvent& stored);
+
+/// Seconds that the attempt's worker was stopped so far, or while it lasted.
+std::optional<double> stopped_seconds_of(const StoredEvent& stored);
 
 /// Calls `take` with each whole line of an events file, in order; with none where there is no file.
 /// Holds one at a time, however long a run trains. Throws Error naming file and line number, also

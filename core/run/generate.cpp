@@ -29,12 +29,20 @@ std::vector<int32_t> end_ids(const data::Tokenizer& tokenizer) {
   return ids;
 }
 
+/// What a document of that beginning begins with, and not what ends one. Of an empty one that is
+/// the end of the document before, where nothing else is put in front of texts.
+std::vector<int32_t> encode_prompt(const std::string& prompt, const data::Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  tokenizer.append_beginning(prompt, ids);
+  return ids.empty() ? tokenizer.encode_document(prompt) : ids;
+}
+
 std::vector<std::vector<int32_t>> encode_prompts(const GenerationQuestion& question,
                                                  const data::Tokenizer& tokenizer,
                                                  int64_t context) {
   std::vector<std::vector<int32_t>> prompts;
   for (size_t i = 0; i < question.prompts.size(); ++i) {
-    prompts.push_back(tokenizer.encode_document(question.prompts[i]));
+    prompts.push_back(encode_prompt(question.prompts[i], tokenizer));
     const auto length = static_cast<int64_t>(prompts.back().size());
     if (length <= context) continue;
     const bool alone = question.prompts.size() == 1;

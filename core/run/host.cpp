@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -138,6 +139,24 @@ char process_state(int pid) {
 }
 
 bool is_stopped(char state) { return state == 'T' || state == 't'; }
+
+namespace {
+
+volatile std::sig_atomic_t continued = 0;
+
+void count_continued(int) { continued = continued + 1; }
+
+}  // namespace
+
+int continued_so_far() {
+  static const bool counts = [] {
+    struct sigaction action {};
+    action.sa_handler = count_continued;
+    action.sa_flags = SA_RESTART;
+    return ::sigaction(SIGCONT, &action, nullptr) == 0;
+  }();
+  return counts ? continued : 0;
+}
 
 std::vector<int> process_tree(int pid) { return process_tree("/proc", pid); }
 

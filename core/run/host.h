@@ -33,6 +33,9 @@ char process_state(int pid);
 /// Whether a state is that of a stopped process (SIGSTOP, or a debugger).
 bool is_stopped(char state);
 
+/// How often this process was continued after a stop (SIGCONT) since it first asked.
+int continued_so_far();
+
 /// The process, its children that live, and theirs.
 std::vector<int> process_tree(int pid);
 

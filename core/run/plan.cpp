@@ -526,16 +526,15 @@ void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   const bool begins = planned.action == Action::start || planned.action == Action::resume;
   if (begins) planned.folder.require_own_files();
   if (begins && queue::closed_path(planned.folder)) return;  // who would queue it says so
-  // Before the request is written, which tells that the run was moved.
-  remember_places(planned.folder,
-                  inputs.experiment,
-                  inputs.workspace,
-                  has_moved_here(planned.folder, inputs.workspace));
-  if (!begins) return;
+  const auto remember = [&, is_moved = has_moved_here(planned.folder, inputs.workspace)] {
+    remember_places(planned.folder, inputs.experiment, inputs.workspace, is_moved);
+  };
+  if (!begins) return remember();
   const bool has_other =
       planned.action == Action::start && !inputs.continue_from.checkpoint.empty();
   if (has_other && planned.folder.state() == RunState::not_started) {
     write_other_beginning(planned, inputs);
+    remember();
   } else {
     // Another command has queued or begun it since.
     if (has_other)
@@ -545,11 +544,10 @@ void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
     again.continue_from = {};
     again.continue_from.checkpoint = continued_checkpoint(planned.folder);
     require_own_beginning(planned.folder, again.continue_from.checkpoint);
+    if (planned.action == Action::start) write_config(planned.folder, inputs);
+    remember();  // before the request, which tells that the run was moved, is written
     write_request(planned.folder, make_request(planned, again));
-    if (planned.action == Action::start) {
-      write_config(planned.folder, inputs);
-      take_over_plan(planned);
-    }
+    if (planned.action == Action::start) take_over_plan(planned);
   }
   mark_needed(planned.folder);
 }

@@ -308,8 +308,11 @@ Json own_weights(const Json& experiment) {
   return weights;
 }
 
+/// An older forge compared JSON Lines by their beginning, too, and runs that it planned still do.
+enum class Compared { text_whole, plain_text_whole };
+
 /// Whether a longer run makes the source's file longer: that of generated text.
-bool may_grow(const Json& experiment, const std::string& source) {
+bool may_grow(const Json& experiment, const std::string& source, Compared compared) {
   const Json* data = find_value(experiment, "data");
   if (data && !source.empty() && data->contains("sources")) {
     const Json& sources = data->at("sources");
@@ -317,7 +320,8 @@ bool may_grow(const Json& experiment, const std::string& source) {
   }
   if (!data || !data->is_object()) return false;
   const auto kind = data->find("source");
-  return kind != data->end() && *kind != "text";
+  if (kind == data->end() || *kind == "text") return false;
+  return *kind != "jsonl" || compared == Compared::plain_text_whole;
 }
 
 /// Of the ids that the source's rows read, at most a million, which follow from how they are
@@ -341,15 +345,13 @@ std::string beginning_hash(const data::TokenFile& file,
   return hasher.hex();
 }
 
-}  // namespace
-
-std::string tokens_hash(const worker::TokenSource& source, const Json& experiment) {
+std::string hash_of(const worker::TokenSource& source, const Json& experiment, Compared compared) {
   const data::TokenFile file(source.path);
-  return may_grow(experiment, source.name) ? beginning_hash(file, source, experiment)
-                                           : file.content_hash();
+  return may_grow(experiment, source.name, compared) ? beginning_hash(file, source, experiment)
+                                                     : file.content_hash();
 }
 
-std::string inputs_hash(const worker::Request& request) {
+std::string hash_of(const worker::Request& request, Compared compared) {
   worker::Request inputs;
   inputs.train_tokens = request.train_tokens;
   inputs.evaluation_tokens = request.evaluation_tokens;
@@ -361,10 +363,20 @@ std::string inputs_hash(const worker::Request& request) {
        {&inputs.train_tokens, &inputs.evaluation_tokens, &inputs.validation_tokens}) {
     for (worker::TokenSource& source : *sources) {
       const bool is_there = !source.path.empty() && path_exists(source.path);
-      source.path = is_there ? tokens_hash(source, request.experiment) : "";
+      source.path = is_there ? hash_of(source, request.experiment, compared) : "";
     }
   }
   return hash_hex(worker::to_line(inputs));
+}
+
+}  // namespace
+
+std::string tokens_hash(const worker::TokenSource& source, const Json& experiment) {
+  return hash_of(source, experiment, Compared::text_whole);
+}
+
+std::string inputs_hash(const worker::Request& request) {
+  return hash_of(request, Compared::text_whole);
 }
 
 namespace {
@@ -392,7 +404,9 @@ void require_sound_tokens(const worker::Request& request) {
 
 void require_planned_inputs(const RunRecord& record, const worker::Request& request) {
   require_sound_tokens(request);
-  if (record.inputs_hash.empty() || inputs_hash(request) == record.inputs_hash) return;
+  if (record.inputs_hash.empty()) return;
+  for (const Compared compared : {Compared::text_whole, Compared::plain_text_whole})
+    if (hash_of(request, compared) == record.inputs_hash) return;
   throw Error("run '" + record.id +
                   "' cannot begin: the rows or blocks of its request.json are not those that it "
                   "was planned with",

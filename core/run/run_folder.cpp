@@ -93,7 +93,9 @@ constexpr size_t lines_of_end = 12;
 /// Throws Error where the end of a run, or the evaluation that it is about, cannot be.
 void require_true_end(const worker::Finished& end, const std::vector<std::string>& last) {
   worker::require_plausible(end);
-  for (const std::string& line : last) {
+  // The last one counts: an attempt before may have told its step and been given up.
+  for (auto found = last.rbegin(); found != last.rend(); ++found) {
+    const std::string& line = *found;
     // Other events are judged where they are read; most of these lines need not be parsed.
     if (line.find("\"event\":\"evaluation\"") == std::string::npos) continue;
     StoredEvent stored;
@@ -106,7 +108,7 @@ void require_true_end(const worker::Finished& end, const std::vector<std::string
         stored.event ? std::get_if<worker::Evaluation>(&*stored.event) : nullptr;
     if (!evaluation || evaluation->step != end.step) continue;
     worker::require_plausible(*evaluation);
-    worker::require_same_loss(*evaluation, end);
+    return worker::require_same_loss(*evaluation, end);
   }
 }
 

@@ -459,6 +459,7 @@ class Supervisor {
     ended.storage = end.storage;
     ended.diverged = end.diverged;
     ended.busy_elsewhere = end.other_process_load;
+    ended.stopped_seconds = end.stopped_seconds;
     ended.changed_inputs = end.changed_inputs;
     ended.stderr_sizes = folder_.stderr_sizes();
     if (end.halved) ended.stop_after = stop_after();

@@ -375,6 +375,32 @@ TEST_CASE("after a failure nothing more begins where that was asked for") {
     REQUIRE(count(forge, "failed") == 1);
     REQUIRE(count(forge, "completed") == 0);
   }
+  SECTION("fail fast in a search, which sends no run on") {
+    for (const char* more : {"--set", "train.eval_every=20", "--halving", "20", "--fail-fast"})
+      arguments.emplace_back(more);
+    const Outcome done = forge.call(arguments);
+    INFO(done.err);
+    REQUIRE(done.exit_code == 1);
+    REQUIRE(count(forge, "failed") == 1);
+    REQUIRE(count(forge, "completed") + count(forge, "stopped") == 0);
+  }
+}
+
+TEST_CASE("a search whose runs are stopped by a person sends none on") {
+  const Program forge;
+  std::vector<std::string> arguments = on_all_cores(
+      tiny({"run", "train_canon_a", "--sweep", "optimizer.lr=1e-3,2e-3,3e-3"}, endless_steps));
+  for (const char* more : {"--set", "train.eval_every=100000", "--halving", "300000"})
+    arguments.emplace_back(more);
+  const int pid = forge.start(arguments);
+  REQUIRE(wait_until([&] { return count(forge, "running") == 1; }));
+  REQUIRE(forge.call({"runs", "stop", "--all"}).exit_code == 0);
+  const Outcome search = Program::wait_for(pid);
+  INFO(search.err);
+  CHECK(search.exit_code == 3);
+  CHECK(contains(search.err, "it was stopped before its end"));
+  CHECK(count(forge, "running") == 0);
+  CHECK(status(forge).at("waiting").empty());
 }
 
 bool is_running(const Program& forge) {

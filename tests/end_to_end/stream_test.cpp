@@ -186,6 +186,49 @@ TEST_CASE("W&B's client is called with every metric of a run") {
   REQUIRE(said.back() == json({"finish", 0}));
 }
 
+TEST_CASE("an export of a run that lost steps has their last values and no files of another one") {
+  Program forge;
+  install_wandb(forge, recording_wandb);
+  REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);
+  const std::filesystem::path run = forge.only_run(), board = forge.folder() / "board";
+  const auto exported = [&](const char* format, const std::filesystem::path& output) {
+    const Outcome outcome =
+        forge.call({"export", "--format", format, "-p", "canon", "-o", output.string()});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  // An attempt before told a step of which the machine forgot everything.
+  std::vector<std::string> lines, before;
+  for (const std::string& line : split(read_file(run / "events.jsonl"), '\n')) {
+    const bool is_train = contains(line, "\"event\":\"train\"");
+    if (before.empty() && is_train) {
+      json lost = json::parse(line);
+      lost["loss"] = 9.5;
+      lost["time"] = lost.at("time").get<double>() - 5;
+      before = lines;
+      lines.push_back(lost.dump());
+      const auto started = std::find_if(before.begin(), before.end(), [](const auto& other) {
+        return contains(other, "\"event\":\"started\"");
+      });
+      REQUIRE(started != before.end());
+      lines.push_back(*started);
+    }
+    lines.push_back(line);
+  }
+  exported("tensorboard", board);
+  write_file_atomic(run / "events.jsonl", join(lines, "\n"));
+  exported("tensorboard", board);
+  only_file_below(board);
+  exported("wandb", forge.folder() / "wandb");
+  int of_step = 0;
+  for (const json& call : calls(forge)) {
+    if (call[0] != "log" || !call[2].contains("train_loss")) continue;
+    of_step += call[1] == 2 ? 1 : 0;
+    CHECK(call[2].at("train_loss") != 9.5);
+  }
+  CHECK(of_step == 1);
+}
+
 TEST_CASE("a missing or failing client of W&B is said, with its last words") {
   Program forge;
   REQUIRE(forge.call(tiny({"run", "train_canon_a"}, 4)).exit_code == 0);

@@ -132,7 +132,7 @@ bool fits(const CorpusIndex& index, const config::DataConfig& config) {
     const auto end = static_cast<int64_t>(sizes.size());
     if (position.file == end) return position.offset == 0;
     return position.file >= 0 && position.file < end && position.offset >= 0 &&
-           position.offset < sizes[static_cast<size_t>(position.file)];
+           position.offset <= sizes[static_cast<size_t>(position.file)];  // behind its last one
   };
   return index.training_sizes.size() == training && index.evaluation_sizes.size() == evaluation &&
          lies_in(index.training_end, index.training_sizes) &&

@@ -400,17 +400,26 @@ NextDocument sample_mixture(const std::vector<MixtureSource>& sources, const Mix
 }
 
 /// The one tokenizer of a mixture, in a folder of its own that names the others.
-fs::path make_tokenizer(const PrepareJob& job,
-                        const std::vector<MixtureSource>& sources,
-                        const Mixture& mixture,
-                        const std::string& fingerprint) {
+void make_tokenizer(const PrepareJob& job,
+                    const std::vector<MixtureSource>& sources,
+                    const Mixture& mixture,
+                    PreparedData& all) {
   const config::Experiment& experiment = job.experiment;
   const TokenCacheEntry folder(
-      tokenizer_folder(job, mixture_name(fingerprint)), job.progress, job.verify_hashes);
+      tokenizer_folder(job, mixture_name(all.data_fingerprint)), job.progress, job.verify_hashes);
   const Tokenizer tokenizer =
       folder.tokenizer(experiment.tokenizer, [&] { return sample_mixture(sources, mixture); });
-  prepared_with(experiment, tokenizer);  // refuses before there is work to do
-  return folder.tokenizer_path();
+  // It refuses before there is work to do.
+  all.tokenizer_fingerprint = prepared_with(experiment, tokenizer).tokenizer_fingerprint;
+  all.tokenizer = folder.tokenizer_path();
+}
+
+/// Throws Error where a source's tokens are of another tokenizer than the mixture's: its file was
+/// exchanged meanwhile.
+void require_same_tokenizer(const PreparedData& one,
+                            const PreparedData& all,
+                            const config::TokenizerConfig& tokenizer) {
+  if (one.tokenizer_fingerprint != all.tokenizer_fingerprint) throw tokenizer_changed(tokenizer);
 }
 
 /// Records in the mixture's folder where its sources are.
@@ -431,7 +440,7 @@ PreparedData prepare_mixture(const PrepareJob& job) {
   const Mixture mixture = mixture_of(sources);
   PreparedData all;
   all.data_fingerprint = fingerprint_of(sources, mixture);
-  all.tokenizer = make_tokenizer(job, sources, mixture, all.data_fingerprint);
+  make_tokenizer(job, sources, mixture, all);
   const bool endless = std::any_of(
       sources.begin(), sources.end(), [](const auto& each) { return each.text.is_endless(); });
   const int64_t training = endless ? needed_train_rows(job.experiment.train) : 0;
@@ -458,7 +467,7 @@ PreparedData prepare_mixture(const PrepareJob& job) {
     }
     all.document_start = one.document_start;
     all.pad_id = one.pad_id;
-    all.tokenizer_fingerprint = one.tokenizer_fingerprint;
+    require_same_tokenizer(one, all, tokenizer);
     all.warnings.insert(all.warnings.end(), one.warnings.begin(), one.warnings.end());
     all.train.push_back(one.train[0]);
     if (one.evaluation[0].rows > 0) all.evaluation.push_back(one.evaluation[0]);

@@ -121,6 +121,12 @@ std::string tokenizer_folder_name(const config::TokenizerConfig& config) {
   return file_prefix + hash_file(config.path) + version;
 }
 
+Error tokenizer_changed(const config::TokenizerConfig& config) {
+  return Error("the tokenizer '" + shown_path(config.path) + "' was changed while it was read",
+               "repeat the command when nobody writes to that file any more",
+               ExitCode::failed);
+}
+
 std::optional<Tokenizer> known_tokenizer(const fs::path& folder,
                                          const config::TokenizerConfig& config) {
   auto cached = cached_tokenizer(folder / "tokenizer.json", folder / "tokenizer.hash");
@@ -168,6 +174,7 @@ Tokenizer TokenCacheEntry::tokenizer(const config::TokenizerConfig& config,
   Tokenizer tokenizer = config.path.empty()
                             ? train_byte_level_bpe(sample(), config.vocab_size, progress_)
                             : read_tokenizer_file(config.path);
+  if (path_.filename() != tokenizer_folder_name(config)) throw tokenizer_changed(config);
   save_tokenizer(tokenizer, tokenizer_path());
   write_file_atomic(hash_path, hash_file(tokenizer_path()));
   return tokenizer;

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/config/experiment.h"
 #include "core/data/rows/text_source.h"
@@ -21,6 +22,9 @@ constexpr int preparation_version = 1;
 
 /// Name of the folder of a tokenizer's files: how it is made, or the content that it is read from.
 std::string tokenizer_folder_name(const config::TokenizerConfig& config);
+
+/// What is thrown where the file at tokenizer.path was exchanged while it was used.
+Error tokenizer_changed(const config::TokenizerConfig& config);
 
 /// The tokenizer of a folder of the cache, or the file that the config names, where it need not be
 /// trained. Writes nothing.

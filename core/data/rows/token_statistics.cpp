@@ -11,20 +11,51 @@ namespace {
 
 constexpr int64_t tokens_at_once = 1 << 16;
 
-/// Of ids first … first+count-1, of which none is the first of the file.
+/// Where the text of each document begins in a file, behind its special tokens, from some id on.
+class Beginnings {
+ public:
+  Beginnings(const TokenFile& file, const Vocabulary& vocabulary, int64_t first)
+      : file_(file), special_(static_cast<int64_t>(vocabulary.before_text.size())) {
+    int64_t end = file.documents();  // the first one that begins there or behind
+    while (next_ < end) {
+      const int64_t middle = next_ + (end - next_) / 2;
+      if (place_of(middle) < first) {
+        next_ = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+  }
+
+  /// Whether one is at that id; to be asked in order.
+  bool has(int64_t id) {
+    while (next_ < file_.documents() && place_of(next_) < id) ++next_;
+    return next_ < file_.documents() && place_of(next_) == id;
+  }
+
+ private:
+  int64_t place_of(int64_t document) const { return file_.document(document).first + special_; }
+
+  const TokenFile& file_;
+  int64_t special_;
+  int64_t next_ = 0;
+};
+
+/// Of ids first … first+count-1. The space that is put in front of a document stands for no byte of
+/// it.
 int64_t bytes_of(const TokenFile& file,
                  int64_t first,
                  int64_t count,
                  const Tokenizer& tokenizer,
                  std::vector<int32_t>& ids) {
-  const Vocabulary& vocabulary = tokenizer.vocabulary();
-  ids.resize(static_cast<size_t>(count + 1));
-  file.read(first - 1, count + 1, ids.data());  // each with the one before it
-  const bool has_prefix = vocabulary.prefix_space != PrefixSpace::none;
+  ids.resize(static_cast<size_t>(count));
+  file.read(first, count, ids.data());
+  const bool has_prefix = tokenizer.vocabulary().prefix_space != PrefixSpace::none;
+  Beginnings beginnings(file, tokenizer.vocabulary(), first);
   int64_t bytes = 0;
-  for (size_t i = 1; i < ids.size(); ++i) {
-    const std::string text = tokenizer.decode_continuation({ids[i]});
-    const bool begins = has_prefix && ids[i - 1] == vocabulary.bos_id;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string text = tokenizer.decode_continuation({ids[static_cast<size_t>(i)]});
+    const bool begins = has_prefix && beginnings.has(first + i);
     bytes += static_cast<int64_t>(text.size()) - (begins && text.substr(0, 1) == " " ? 1 : 0);
   }
   return bytes;

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -260,26 +261,43 @@ bool comes_before(const store::ConfiguredRun& a, const store::ConfiguredRun& b) 
   return rank(a.summary) < rank(b.summary);
 }
 
+std::set<std::string> runs_in(const std::vector<tables::Ablation>& tables) {
+  std::set<std::string> ids;
+  for (const tables::Ablation& table : tables)
+    for (const tables::AblationRow& row : table.rows)
+      for (const store::RunSummary& run : row.runs) ids.insert(run.id);
+  return ids;
+}
+
+/// Those of the project; archived ones where a table shows them.
 std::vector<store::ConfiguredRun> runs_below(const store::ResultStore& store,
                                              const std::filesystem::path& runs_dir,
                                              const std::string& project,
-                                             const std::string& workspace) {
+                                             const std::string& workspace,
+                                             const std::set<std::string>& in_tables) {
   store::RunFilter filter;
   filter.project = project;
   filter.workspace = workspace;
   filter.runs_dir = runs_dir;
+  filter.archived = true;
   std::vector<store::ConfiguredRun> configured = store.configured_runs(filter);
+  const auto is_hidden = [&](const store::ConfiguredRun& run) {
+    return run.summary.archived != 0 && in_tables.count(run.summary.id) == 0;
+  };
+  configured.erase(std::remove_if(configured.begin(), configured.end(), is_hidden),
+                   configured.end());
   std::sort(configured.begin(), configured.end(), comes_before);
   return configured;
 }
 
 void add_runs(const std::filesystem::path& runs_dir,
               const std::string& workspace,
+              const std::set<std::string>& in_tables,
               const CountProgress& progress,
               Page& page) {
   const store::ResultStore store(store::store_path(runs_dir));
   std::vector<store::ConfiguredRun> configured =
-      runs_below(store, runs_dir, page.project, workspace);
+      runs_below(store, runs_dir, page.project, workspace, in_tables);
   page.varied = store::varied_keys(configured, most_varied_keys);
   const size_t limit = points_of_a_curve(configured.size());
   for (store::ConfiguredRun& run : configured) {
@@ -300,7 +318,8 @@ Page collect_page(const std::string& project,
   page.project = project;
   page.title = title;
   for (const tables::Ablation& table : tables) page.tables.push_back(table_of(table));
-  if (std::filesystem::exists(runs_dir)) add_runs(runs_dir, workspace, progress, page);
+  if (std::filesystem::exists(runs_dir))
+    add_runs(runs_dir, workspace, runs_in(tables), progress, page);
   page.commands = reproduction_commands(tables);
   page.commands.push_back("forge report");
   return page;

@@ -37,6 +37,9 @@ bool continues(const FileState& before, const FileState& now, const fs::path& ev
   if (before.record != now.record || before.config != now.config ||
       before.events_offset > now.events.size)
     return false;
+  // Nothing was added: a line was edited, or the file restored from a copy.
+  const bool is_rewritten = before.events.size == now.events.size && before.events != now.events;
+  if (is_rewritten) return false;
   return before.events_offset == 0 ||
          (before.events.inode == now.events.inode && ends_line(events_file, before.events_offset));
 }

@@ -249,6 +249,7 @@ void add_conditions(const run::AttemptStarted& started, RunSummary& run) {
       text->clear();
     run.micro_batch_size.reset();
     run.busy_elsewhere.reset();
+    run.stopped_seconds.reset();
     run.shared_device = 0;
     if (started.variables) run.variables.clear();
     if (!started.recompute.empty()) run.recompute.clear();
@@ -268,6 +269,8 @@ void add_conditions(const run::StoredEvent& stored, RunSummary& run) {
   // Times add up over all attempts, so the highest load counts.
   if (const auto load = run::load_of(stored))
     run.busy_elsewhere = std::max(run.busy_elsewhere.value_or(0), *load);
+  if (const auto stopped = run::stopped_seconds_of(stored))
+    run.stopped_seconds = std::max(run.stopped_seconds.value_or(0), *stopped);
   add_changed_inputs(run::changed_inputs_of(stored), run);
   if (stored.event) std::visit(ConditionsUpdate(run), *stored.event);
 }

@@ -101,6 +101,9 @@ struct RunSummary {
   /// Fraction of the machine's cores that other processes kept busy, the largest of all attempts;
   /// none: not known.
   std::optional<double> busy_elsewhere;
+  /// Seconds of training that its worker was stopped (SIGSTOP), in the attempt where it was so
+  /// longest; none: it was not.
+  std::optional<double> stopped_seconds;
   std::string recompute;  ///< train.recompute as the worker was told
   std::string places;  ///< hosts and their devices that trained it: "atlas cuda:1"; "": not known
   int64_t continued = 0;      ///< 1: its first steps were trained by another run
@@ -189,6 +192,7 @@ void columns(Visitor& visit, Run& run) {
   visit.column("places", run.places);
   visit.column("continued", run.continued);
   visit.column("busy_elsewhere", run.busy_elsewhere);
+  visit.column("stopped_seconds", run.stopped_seconds);
   visit.column("shared_device", run.shared_device);
   visit.column("changed_inputs", run.changed_inputs);
   std::vector<std::string> not_numbers;

@@ -74,6 +74,7 @@ CREATE TABLE runs (
   places                TEXT NOT NULL,      -- hosts and their devices that trained it, "atlas cuda:1"; with " and " between; '': not known
   continued             INTEGER NOT NULL,   -- 1: another run trained its first steps
   busy_elsewhere        REAL,               -- fraction of the cores that other processes kept busy
+  stopped_seconds       REAL,               -- of training, that its worker was stopped (SIGSTOP)
   shared_device         INTEGER NOT NULL,   -- 1: another process held memory of the GPU
   changed_inputs        TEXT NOT NULL,      -- files that it reads and that changed while it trained; '': none
   not_numbers           TEXT NOT NULL       -- metrics that are NULL because they were measured and were no numbers

@@ -336,6 +336,23 @@ std::set<int64_t> missing_tuning_seeds(const SweepPoint& point, const BestOfSpec
   return missing;
 }
 
+namespace {
+
+/// Seeds that the commands of a value's runs planned for it and that it has not: whether it would
+/// be the best with them nobody knows. Where tuning seeds decide they are no others.
+std::set<int64_t> missing_planned_seeds(const SweepPoint& point, const BestOfSpec& best_of) {
+  std::set<int64_t> missing;
+  if (point.has_diverged() || !best_of.tuning_seeds.empty()) return missing;
+  for (const store::RunSummary& run : point.runs)
+    for (const std::string& seed : split(run.planned_seeds, ','))
+      if (!seed.empty()) missing.insert(std::stoll(seed));
+  for (const store::RunSummary& run : point.runs) missing.erase(run.seed);
+  for (const int64_t seed : point.ended_early) missing.erase(seed);
+  return missing;
+}
+
+}  // namespace
+
 std::string divergence_text(const SweepPoint& point) {
   return point.has_diverged() ? "diverged " + diverged_seeds_text(point) : "";
 }
@@ -350,7 +367,8 @@ std::string divergence_text(const AblationRow& row, const BestOfSpec& best_of) {
 
 std::string incomplete_choice(const AblationRow& row, const TableSpec& table) {
   const BestOfSpec& best_of = *table.best_of;
-  std::vector<std::string> archived, left_out, missing, tuned_in_part, ended_early, diverged;
+  std::vector<std::string> archived, left_out, missing, tuned_in_part, run_in_part, ended_early,
+      diverged;
   size_t wanted = 0, whole = 0;
   for (const SweepPoint& point : row.points) {
     const std::string value = value_text(point.value);
@@ -366,10 +384,13 @@ std::string incomplete_choice(const AblationRow& row, const TableSpec& table) {
     if (is_no_best) diverged.push_back(value);
     if (point.is_hidden()) continue;
     const std::set<int64_t> seeds = missing_tuning_seeds(point, best_of);
+    const std::set<int64_t> planned = missing_planned_seeds(point, best_of);
     if (!point.is_tried()) {
       missing.push_back(value);
     } else if (!seeds.empty()) {
       tuned_in_part.push_back(value + " (" + seeds_text(seeds) + ")");
+    } else if (!planned.empty() && !is_shown) {
+      run_in_part.push_back(value + " (" + seeds_text(planned) + ")");
     } else if (!is_part && !is_no_best) {
       ++whole;
     }
@@ -382,10 +403,12 @@ std::string incomplete_choice(const AblationRow& row, const TableSpec& table) {
     reasons.push_back("runs " + runs + join(archived, ", ") +
                       " are archived (--archived shows all)");
   if (!missing.empty()) reasons.push_back("no run " + runs + join(missing, ", ") + " is completed");
+  const std::string make_them = " are not run (make them: 'forge run --table " +
+                                shell_quoted(table.name) + table.project_option + "')";
   if (!tuned_in_part.empty())
-    reasons.push_back("tuning seeds " + runs + join(tuned_in_part, ", ") +
-                      " are not run (make them: 'forge run --table " + shell_quoted(table.name) +
-                      table.project_option + "')");
+    reasons.push_back("tuning seeds " + runs + join(tuned_in_part, ", ") + make_them);
+  if (!run_in_part.empty())
+    reasons.push_back("planned seeds " + runs + join(run_in_part, ", ") + make_them);
   if (!ended_early.empty())
     reasons.push_back("seeds " + runs + join(ended_early, ", ") +
                       " failed or were stopped (complete them: 'forge runs resume')");

@@ -154,6 +154,11 @@ JudgedClaim judge_against_row(const ClaimSpec& claim,
                                                             shown->difference.interval.high}
                                       : std::vector<double>{difference},
                                 metric);
+  if (metric.is_exact()) {
+    const statistics::Interval exact = {difference, difference}, none = {0, 0};
+    return measured(below ? order_of(exact, none, true) : order_of(none, exact, true),
+                    text(difference));
+  }
   if (own.is_one_seed() || other.is_one_seed()) {
     const std::string reason =
         metric.is_fraction() ? own.text + " against " + other.text : text(difference);

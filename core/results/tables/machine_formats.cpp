@@ -98,8 +98,7 @@ Json metrics_json(const AblationRow& row, const TableSpec& table) {
   metrics["train_loss"] = value_or_null(mean(results::train_loss_name));
   metrics["tokens_per_second"] = value_or_null(tokens_per_second_of(row, table));
   metrics["peak_memory_bytes"] = whole_or_null(mean(results::peak_memory_name));
-  metrics["peak_resident_bytes"] =
-      row.completed() ? whole_or_null(row.run->metric(results::peak_resident_name)) : Json(nullptr);
+  metrics["peak_resident_bytes"] = whole_or_null(mean(results::peak_resident_name));
   metrics["wall_seconds"] = value_or_null(mean(results::wall_seconds_name));
   metrics["parameters"] = row.completed() ? Json(row.run->parameters) : Json(nullptr);
   metrics["throughput_change"] = value_or_null(row.throughput_change);

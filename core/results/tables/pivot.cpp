@@ -191,6 +191,9 @@ std::string number_field(const std::optional<double>& value) {
   return std::isfinite(*value) ? json_text(nlohmann::json(*value)) : shortest(*value);
 }
 
+/// JSON has no numbers for nan and infinity: "nan", "inf", as in declared tables.
+Json mean_json(double mean) { return std::isfinite(mean) ? Json(mean) : Json(shortest(mean)); }
+
 /// "eval_loss<2, profile=quick", "" without a filter.
 std::string filter_text(const PivotOptions& options) { return join(options.filter, ", "); }
 
@@ -272,7 +275,10 @@ Pivot build_pivot(const std::vector<ConfiguredRun>& runs,
       cell.left_out = own.size() - cell.runs.size() + ended;
       for (const PivotRun& pivot_run : hidden) {
         if (own.empty() || pivot_run.row != row || pivot_run.column != column) continue;
-        exclude(pivot_run.run->summary, "does not meet " + filter_text(options), pivot.excluded);
+        const store::RunSummary& run = pivot_run.run->summary;
+        exclude(run,
+                run.archived != 0 ? "archived" : "does not meet " + filter_text(options),
+                pivot.excluded);
         ++cell.left_out;
       }
       if (results::metric_named(options.metric).is_timing && was_loaded(sample)) {
@@ -333,7 +339,7 @@ Json to_json(const Pivot& pivot) {
       Json entry = {{"row", pivot.row_values[i]},
                     {"column", pivot.column_values[k]},
                     {"n", cell.summary.n},
-                    {"mean", cell.summary.mean},
+                    {"mean", mean_json(cell.summary.mean)},
                     {"low", nullptr},
                     {"high", nullptr},
                     {"runs", cell.runs},

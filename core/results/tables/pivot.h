@@ -42,8 +42,8 @@ struct Pivot {
   size_t without = 0;     ///< completed runs without the metric
 };
 
-/// `filtered_out` are the runs that do not meet the filter: those with the values of a cell are
-/// left out of it. Throws Error for an unknown key or metric.
+/// `filtered_out` are the runs that do not meet the filter, or are archived: those with the values
+/// of a cell are left out of it. Throws Error for an unknown key or metric.
 Pivot build_pivot(const std::vector<store::ConfiguredRun>& runs,
                   const PivotOptions& options,
                   const std::vector<store::ConfiguredRun>& filtered_out = {});

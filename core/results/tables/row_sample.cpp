@@ -303,7 +303,8 @@ double disturbing_load(const store::RunSummary& run) {
 }
 
 bool was_loaded(const store::RunSummary& run) {
-  return run.busy_elsewhere.value_or(0) >= disturbing_load(run) || run.shared_device != 0;
+  return run.busy_elsewhere.value_or(0) >= disturbing_load(run) || run.shared_device != 0 ||
+         run.stopped_seconds.has_value();
 }
 
 bool was_loaded(const Sample& sample) {
@@ -318,12 +319,15 @@ std::string load_text(const store::RunSummary& run) {
     parts.push_back("other processes kept " + results::percent_text(*run.busy_elsewhere) +
                     " of the machine busy");
   if (run.shared_device != 0) parts.emplace_back("another process held memory of its GPU");
+  if (run.stopped_seconds)
+    parts.push_back("its worker was stopped for " + human_duration(*run.stopped_seconds));
   return join(parts, " and ");
 }
 
 std::string load_text(const Sample& sample) {
   const auto rank = [](const store::RunSummary& run) {
-    return std::make_pair(run.shared_device, run.busy_elsewhere.value_or(0));
+    return std::make_tuple(
+        run.shared_device, run.stopped_seconds.value_or(0), run.busy_elsewhere.value_or(0));
   };
   const auto most =
       std::max_element(sample.runs.begin(), sample.runs.end(), [&](const auto& a, const auto& b) {

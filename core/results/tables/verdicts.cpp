@@ -181,9 +181,14 @@ void adjust(const std::string& primary, const Ablation& ablation, Verdicts& verd
   }
   for (const size_t number : numbers) adjust_of_place(number, primary, ablation, verdicts, tests);
   if (asks_best(ablation)) return;
-  for (auto& [metric, cells] : verdicts.cells)
-    for (auto& [name, group] : tests_by_group(cells, ablation))
-      if (group.best) group.best->best_p = group.tested.front()->p;
+  for (auto& [metric, cells] : verdicts.cells) {
+    for (auto& [name, group] : tests_by_group(cells, ablation)) {
+      if (!group.best) continue;
+      const double of_other = group.tested.empty() ? 1 : *group.tested.front()->p;
+      // It is 1 where the seeds that both have say the opposite of the means.
+      group.best->best_p = std::max(*group.best->best_p, of_other);
+    }
+  }
 }
 
 /// The cells with the adjusted p of others that ask the same: of the same differences.

@@ -440,8 +440,10 @@ class Dispatcher {
   void start(const QueueEntry& waiting,
              const run::RunFolder& folder,
              const std::vector<Lease>& leases) {
-    if (is_locked_by_others(folder))
+    if (is_locked_by_others(folder)) {
+      was_refused_ = true;  // whoever has it may only look at it
       return wait_for(waiting, "its file 'lock', which another process has locked");
+    }
     run::SupervisorStart supervision;
     std::optional<KeptEnvironment> kept = environment_of(runs_dir_, waiting);
     std::vector<std::string> devices;

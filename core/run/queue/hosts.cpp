@@ -204,23 +204,22 @@ bool is_place_silent(const fs::path& runs_dir, const std::string& place) {
 
 namespace {
 
-/// Times of the signs of this host's places, where a program of forge is that can start runs.
-std::vector<double> place_signs(const fs::path& runs_dir) {
-  const std::string of_host = "@" + run::host_name() + "@";
+/// Times of this user's signs on this host, where a program of forge is that can start runs: those
+/// of other users start none of this user's.
+std::vector<double> own_signs(const fs::path& runs_dir) {
+  const std::string user = user_sign(run::host_name(), ::geteuid());
   std::vector<double> times;
   for (const fs::path& sign : folder_entries(runs_dir / ".queue" / "hosts"))
-    if (sign.filename().string().find(of_host) != std::string::npos)
+    if (starts_with(sign.filename().string(), user + "@"))
       times.push_back(time_of(sign).value_or(0));
-  return times;
+  return times.empty() ? sign_at(sign_of(runs_dir, user)) : times;
 }
 
 }  // namespace
 
 std::string unserved_run(const fs::path& runs_dir) {
   const std::string here = run::host_name();
-  std::optional<std::vector<double>> signs = place_signs(runs_dir);
-  if (signs->empty()) signs = signs_of(runs_dir, here);
-  if (signs && !are_all_old(*signs, unix_time())) return "";
+  if (!are_all_old(own_signs(runs_dir), unix_time())) return "";
   std::string next;
   std::vector<std::string> unread;  // who lists the queue says so
   for (const QueueEntry& entry : read_entries(runs_dir, &unread)) {

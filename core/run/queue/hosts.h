@@ -51,8 +51,9 @@ bool is_silent(const fs::path& runs_dir, const std::string& host, uid_t user);
 /// The same of this user's forge on this host in that place.
 bool is_place_silent(const fs::path& runs_dir, const std::string& place);
 
-/// The next run in this host's part of the queue, where nothing here starts it: no run of the queue
-/// is active, and forge has given no sign of life for a while. "" where there is none.
+/// The next run of this user's in this host's part of the queue, where nothing here starts it: none
+/// of theirs is active, and their forge has given no sign of life for a while. "" where there is
+/// none.
 std::string unserved_run(const fs::path& runs_dir);
 
 /// "host 'a', last seen 3m ago", `seconds` after its last sign.

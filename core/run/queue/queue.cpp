@@ -478,13 +478,18 @@ QueueEntry merged(const QueueEntry& waiting, const QueueEntry& entry, const fs::
       if (!is_asked_by(kept, other.group)) kept.others.push_back(of_another_host(other));
   }
   // The request of the last command stands in the run's folder, and says how many devices it needs.
-  const bool changes = !are_same(kept.devices, entry.devices) || kept.count != entry.count;
+  // It waits for those of its own host: what another one calls so is something else.
+  const bool is_there = kept.host != entry.host;
+  const bool changes =
+      !is_there && (!are_same(kept.devices, entry.devices) || kept.count != entry.count);
   kept.units = entry.units;
   kept.count = entry.count;
+  if (is_there && !kept.devices.empty())
+    kept.units = std::min(kept.units, kept.devices.front().units);
   if (!is_asked_by(kept, entry.group)) {
-    const Asker before = kept;
-    if (changes) static_cast<Asker&>(kept) = entry;
-    kept.others.insert(changes ? kept.others.begin() : kept.others.end(), changes ? before : entry);
+    const Asker before = kept, asked = is_there ? of_another_host(entry) : Asker(entry);
+    if (changes) static_cast<Asker&>(kept) = asked;
+    kept.others.insert(changes ? kept.others.begin() : kept.others.end(), changes ? before : asked);
   }
   // A search sends its runs on.
   const auto ask = [&](Asker& asker) {

@@ -185,6 +185,7 @@ TEST_CASE("config.json of a linear model is read as its code reads it", "[linear
   CHECK(contains(fault(gdn, R"({"use_gate": false})"), "'use_gate' is false"));
   CHECK(contains(fault(gdn, R"({"attn": {"layers": [1]}})"), "'attn' is an object"));
   CHECK(contains(fault(mamba, R"({"n_groups": 2})"), "'n_groups' is 2"));
+  CHECK(contains(fault(mamba, R"({"time_step_limit": [0.0, 0.1]})"), "'time_step_limit' is"));
   CHECK(contains(fault(mamba, R"({"head_dim": 4})"), "'head_dim' 4 of num_heads 2 is not 32"));
 }
 

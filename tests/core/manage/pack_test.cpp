@@ -169,6 +169,21 @@ TEST_CASE("a repetition whose number another workspace has gets the next one", "
   CHECK(import(again, mine) == id + "-3");  // it is here
 }
 
+TEST_CASE("a run beside one of a config of the same name gets the next number", "[upkeep][pack]") {
+  const TemporaryFolder there, here, folder;
+  MadeRun nested, flat;
+  nested.config = "a/x";
+  flat.config = "a_x";
+  nested.id = flat.id = make_completed_run(folder.path(), flat).id();
+  const run::RunFolder first = make_completed_run(here.path(), flat),
+                       second = make_completed_run(there.path(), nested);
+  REQUIRE(first.id() == second.id());
+  folder.write("forge_workspace/workspace.yaml", "");
+  folder.write(first.record().project + "/meta.yaml", "");
+  CHECK(import_packed_run(second.path(), here.path(), {}, folder.path()).folder.id() ==
+        first.id() + "-2");
+}
+
 TEST_CASE("an imported run is one of the workspace's copies, too", "[upkeep][pack]") {
   const TemporaryFolder there, folder;
   const run::RunFolder run = new_run(there.path(), small_inputs());
@@ -249,6 +264,23 @@ TEST_CASE("a changed file of a pack and one too many are found", "[upkeep][pack]
   remove_tree(out / "run/config.json");
   REQUIRE(contains(error_of([&] { import_packed_run(out, scene.here.path()); }), "lacks"));
   REQUIRE(run::list_runs(scene.here.path()).empty());
+}
+
+TEST_CASE("a run that is packed does not run and cannot begin", "[upkeep][pack]") {
+  const TemporaryFolder there;
+  const run::RunFolder run = make_stopped_run(there.path(), {}, 9);
+  save_values(run, 9);
+  PackOptions options;
+  options.file = there / "run.pack";
+  bool is_seen = false;
+  options.progress = [&](size_t, size_t) {
+    is_seen = true;
+    CHECK_FALSE(run.is_running());
+    CHECK_FALSE(FileLock::try_acquire(run.lock_file()));
+  };
+  pack_run(run, options);
+  CHECK(is_seen);
+  CHECK(run.try_lock());
 }
 
 TEST_CASE("what is edited while it is packed makes no pack that nobody can import",

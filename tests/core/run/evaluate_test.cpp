@@ -57,6 +57,34 @@ TEST_CASE("text becomes tokens that go when they are no longer wanted", "[run]")
   REQUIRE_FALSE(fs::exists(tokens));
 }
 
+TEST_CASE("a text is divided as the one that the model was trained on", "[run]") {
+  Fixture fixture;
+  fixture.folder.write("lines.txt", "ab\ncd\n");
+  fixture.folder.write("records.jsonl",
+                       R"({"text": "a title", "content": "abc"})"
+                       "\n");
+  const auto documents = [&](const char* path) {
+    const EvaluationData data = fixture.at(path);
+    return data::TokenFile(data.tokens.at(0).path).documents();
+  };
+  const auto tokens = [&](const char* path) {
+    const EvaluationData data = fixture.at(path);
+    return data::TokenFile(data.tokens.at(0).path).size();
+  };
+  CHECK(documents("lines.txt") == 1);
+  CHECK(tokens("records.jsonl") == 1 + 1 + 7);
+  config::DataConfig& data = fixture.model.experiment.data;
+  data.source = "text";
+  data.documents = config::DocumentKind::line;
+  CHECK(documents("lines.txt") == 2);
+  CHECK(tokens("records.jsonl") == 1 + 1 + 7);
+  data = {};
+  data.source = "jsonl";
+  data.field = "content";
+  CHECK(documents("lines.txt") == 1);
+  CHECK(tokens("records.jsonl") == 1 + 1 + 3);
+}
+
 TEST_CASE("a token file and the folder of prepared data that holds one are used as they are",
           "[run]") {
   Fixture fixture;

@@ -103,6 +103,16 @@ TEST_CASE("a worker is told what to generate in token ids", "[run][generate]") {
   REQUIRE(request.initial_weights == scene.model.checkpoint.string());
 }
 
+TEST_CASE("what ends a document does not stand behind a prompt", "[run][generate]") {
+  GenerationScene scene;
+  data::Vocabulary vocabulary = data::initial_vocabulary();
+  vocabulary.after_text = {vocabulary.eos_id};
+  data::save_tokenizer(data::Tokenizer(vocabulary), scene.model.tokenizer);
+  scene.question.prompts = {"ab"};
+  scene.run();
+  CHECK(scene.request().generation.value().prompts[0] == scene.tokenizer.encode_document("ab"));
+}
+
 TEST_CASE("tokens become text as soon as it is certain", "[run][generate]") {
   GenerationScene scene;
   const std::vector<int32_t> euro = scene.ids("€");

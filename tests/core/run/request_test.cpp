@@ -257,11 +257,15 @@ TEST_CASE("a run goes on when a longer one has made the tokens of generated text
   write({1, 2, 3});
   CHECK_FALSE(error().empty());
   // A text is what it is.
-  request.experiment["data"]["sources"]["tales"]["source"] = "text";
-  write({1, 2, 3, 4, 5});
-  record.inputs_hash = inputs_hash(request);
-  write({1, 2, 3, 4, 5, 6, 7, 8, 9});
-  CHECK(contains(error(), "are not those that it was planned with"));
+  for (const char* kind : {"text", "jsonl"}) {
+    CAPTURE(kind);
+    request.experiment["data"]["sources"]["tales"]["source"] = kind;
+    write({1, 2, 3, 4, 5});
+    record.inputs_hash = inputs_hash(request);
+    CHECK(error().empty());
+    write({1, 2, 3, 4, 5, 6, 7, 8, 9});
+    CHECK(contains(error(), "are not those that it was planned with"));
+  }
 }
 
 TEST_CASE("a run whose config was changed does not go on", "[run][renew]") {

@@ -179,6 +179,10 @@ TEST_CASE("a run whose log does not tell its end any more is damaged", "[run][ru
     REQUIRE(run.state() == RunState::completed);
     write_file_atomic(run.events_file(), evaluation_line(3, "4.5", "") + log);
     require_damaged("'finished' says that eval_loss is 2.5, and the evaluation of step 3 said 4.5");
+    // That of an attempt that was given up is another one's.
+    write_file_atomic(run.events_file(),
+                      evaluation_line(3, "4.5", "") + evaluation_line(3, "2.5", "") + log);
+    REQUIRE(run.state() == RunState::completed);
   }
   SECTION("with an evaluation whose rows are of another") {
     write_file_atomic(run.events_file(),

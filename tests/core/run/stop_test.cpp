@@ -134,6 +134,7 @@ TEST_CASE("signals to the supervisor stop the worker as the stop file does",
     SupervisedScene scene({deaf});
     REQUIRE(scene.supervise() == supervised_stopped);
     REQUIRE(scene.launcher.signals == std::vector<std::string>{"stop", "kill"});
+    CHECK(fs::exists(scene.folder.stop_file()));  // who asks for the run waits for its end
   }
 }
 

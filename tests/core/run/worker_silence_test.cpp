@@ -2,11 +2,20 @@
 
 #include "core/run/supervisor.h"
 
+#include <csignal>
+
 #include "core/base/files.h"
 #include "tests/core/run/supervised_scene.h"
 
 namespace forge::run {
 namespace {
+
+std::string started_line() {
+  const config::TrainConfig train = config::experiment_from_json(small_inputs().experiment).train;
+  worker::Started started{1000, 0, train.max_steps, train.batch_size * train.seq_len};
+  started.gradient_slots = train.gradient_slots;
+  return worker::to_line(worker::to_json(started));
+}
 
 TEST_CASE("a silent worker is killed at the limit and not before", "[run][supervisor]") {
   SupervisedScene patient({{then(greeting(),
@@ -38,13 +47,10 @@ TEST_CASE("what was long before is waited for twice as long, which the reason sa
   CHECK(contains(failure_of(stepping(100, 210)).at("reason"),
                  "made no progress for 3m 20s, twice as long as ever before (1m 40s)"));
   // The time that it took to start up is not that of a step.
-  const config::TrainConfig train = config::experiment_from_json(small_inputs().experiment).train;
-  worker::Started started{1000, 0, train.max_steps, train.batch_size * train.seq_len};
-  started.gradient_slots = train.gradient_slots;
   const Script slow_start = {Says{lines::hello},
                              Says{lines::environment},
                              IsSilent{100},
-                             Says{worker::to_line(worker::to_json(started))},
+                             Says{started_line()},
                              Says{lines::progress(0)},
                              IsSilent{1},
                              Says{lines::progress(1)},
@@ -80,6 +86,28 @@ TEST_CASE("time that nobody watched is no silence", "[run][supervisor][hostile]"
                               Exits{}}),
                         {}});
     CHECK(scene.supervise() == supervised_completed);
+  }
+}
+
+TEST_CASE("time that a scheduler stopped a run for is no time of its work", "[run][supervisor]") {
+  for (const bool is_continued : {true, false}) {
+    SupervisedScene scene({});
+    const auto suspended = [&] {
+      scene.clock.seconds += 100;
+      if (is_continued) ::raise(SIGCONT);
+    };
+    scene.launcher.add({{Says{lines::hello},
+                         Says{lines::environment},
+                         Says{started_line()},
+                         IsSilent{1},
+                         Does{suspended},
+                         IsSilent{1},
+                         Says{lines::finished(true)},
+                         Exits{}},
+                        {}});
+    REQUIRE(scene.supervise() == supervised_completed);
+    const double seconds = scene.last_event().value("stopped_seconds", 0.0);
+    CHECK(seconds == (is_continued ? Approx(94).margin(3) : Approx(0)));
   }
 }
 

@@ -58,19 +58,37 @@ function valueAt({ xs, ys }, x) {
   return ys[right - 1] + share * (ys[right] - ys[right - 1]);
 }
 
-/** Mean, lowest and highest of several curves at each x of the longest. */
+/**
+ * Mean, lowest and highest of several curves at each x of the longest. Where one of them has ended,
+ * or its loss is no number, there is none: the others alone are not what the config does.
+ */
 function meanCurve(curves) {
   const longest = curves.reduce((a, b) => (b.xs.length > a.xs.length ? b : a));
-  const mean = { ...longest, ys: [], low: [], high: [], counts: [] };
+  const mean = { ...longest, ys: [], low: [], high: [], seeds: curves.length };
   for (const x of longest.xs) {
-    const values = curves.map((curve) => valueAt(curve, x)).filter((value) => value !== null);
-    const some = values.length > 0;
-    mean.ys.push(some ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
-    mean.low.push(some ? Math.min(...values) : null);
-    mean.high.push(some ? Math.max(...values) : null);
-    mean.counts.push(values.length);
+    const values = curves.map((curve) => valueAt(curve, x));
+    const all = values.every((value) => value !== null);
+    mean.ys.push(all ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
+    mean.low.push(all ? Math.min(...values) : null);
+    mean.high.push(all ? Math.max(...values) : null);
   }
   return mean;
+}
+
+/** Runs that a table counts. */
+const counted = new Set(
+  data.tables.flatMap((table) => table.origins.flatMap((origin) => origin.runs)),
+);
+
+/** One run of each seed: of repeated ones that which a table counts, else the first completed. */
+function oneOfEachSeed(runs) {
+  const rank = (run) => (counted.has(run.index) ? 2 : run.status === 'completed' ? 1 : 0);
+  const bySeed = new Map();
+  for (const run of runs) {
+    const other = bySeed.get(run.seed);
+    if (!other || rank(run) > rank(other)) bySeed.set(run.seed, run);
+  }
+  return [...bySeed.values()];
 }
 
 class Curves {
@@ -233,7 +251,7 @@ class Curves {
       const key = `${run.config} ${run.settings}`;
       bundles.set(key, [...(bundles.get(key) ?? []), run]);
     }
-    return [...bundles.values()];
+    return [...bundles.values()].map(oneOfEachSeed);
   }
 
   allSeries() {
@@ -253,13 +271,23 @@ class Curves {
     this.status.textContent = [
       `${runs.length} of ${this.group.runs.length} runs shown.`,
       this.state.seeds === 'mean'
-        ? 'Lines are means over the seeds of a config, bands go from the lowest to the highest.'
+        ? 'Lines are means over the seeds of a config, each counted once, as far as all of them go; ' +
+          'bands go from the lowest to the highest.'
         : '',
+      this.tellWithoutLosses(runs),
       thinned
         ? 'Of long training curves the lowest and the highest loss of every stretch are drawn.'
         : '',
       ...warningsOf(runs).map((warning) => `${warning}.`),
     ].join(' ');
+  }
+
+  /** Runs that have not begun, or failed before their first loss, are in no mean. */
+  tellWithoutLosses(runs) {
+    const kind = this.state.kind === 'train' ? 'train' : 'eval';
+    const count = runs.filter((run) => run[kind].count === 0).length;
+    if (this.state.seeds !== 'mean' || count === 0) return '';
+    return `${count} ${count === 1 ? 'run' : 'runs'} without losses ${count === 1 ? 'is' : 'are'} in no mean.`;
   }
 
   seriesOf(runs) {
@@ -343,10 +371,10 @@ class Curves {
   // What is said of a point.
 
   describe({ series, index }) {
-    return series.counts ? this.describeMean(series, index) : this.describeRun(series, index);
+    return series.seeds ? this.describeMean(series, index) : this.describeRun(series, index);
   }
 
-  describeMean({ runs, kind, xs, ys, low, high, counts }, index) {
+  describeMean({ runs, kind, xs, ys, low, high, seeds }, index) {
     const along =
       this.state.axis === 'seconds'
         ? ['Wall time', durationText(xs[index])]
@@ -356,7 +384,7 @@ class Curves {
       lines: [
         [`Mean ${lossName(kind)}`, lossText(ys[index])],
         ['Range', `${lossText(low[index])} to ${lossText(high[index])}`],
-        ['Seeds', `${counts[index]}`],
+        ['Seeds', `${seeds}`],
         along,
       ],
     };

@@ -118,6 +118,27 @@ TEST_CASE("the sources of a mixture are prepared under one tokenizer") {
                                              "pages: counting documents"});
 }
 
+TEST_CASE("a tokenizer that is exchanged meanwhile does not make tokens of two") {
+  Mixed mixed;
+  const std::string first = read_file(mixed.prepared().tokenizer);
+  mixed.experiment.data.sources["numbers"].weight = 30;
+  const std::string second = read_file(mixed.prepared().tokenizer);
+  REQUIRE(first != second);
+  const std::filesystem::path file = mixed.folder.write("tokenizer.json", first);
+  mixed.experiment.tokenizer.path = file.string();
+  remove_tree(mixed.folder / "cache");  // it has tokens of the first one
+  bool is_exchanged = false;
+  const std::string error = tests::error_of([&] {
+    mixed.prepared([&](double, const std::string& phase) {
+      if (is_exchanged || phase != "numbers: writing training tokens") return;
+      is_exchanged = true;
+      write_file_atomic(file, second);
+    });
+  });
+  CHECK(is_exchanged);
+  CHECK(contains(error, "tokenizer.json' was changed while it was read"));
+}
+
 TEST_CASE("a source alone with the mixture's tokenizer shares its tokens") {
   const Mixed mixed;
   const PreparedData prepared = mixed.prepared();

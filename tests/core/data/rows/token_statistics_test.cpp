@@ -52,6 +52,20 @@ TEST_CASE("bytes of merged tokens are counted and a tokenizer without a space in
   REQUIRE(longer.bytes(longer.tokens() - 1) == 400'000);
 }
 
+TEST_CASE("the space in front is no byte of a document, whatever special tokens are before it") {
+  Vocabulary none = initial_vocabulary();
+  none.before_text.clear();
+  none.bos_id = -1;
+  const Scored without({"one", "two"}, none);
+  CHECK(without.tokens() == 2 * (1 + 3));
+  CHECK(without.bytes(without.tokens() - 1) == 3 + 3);
+  Vocabulary two = initial_vocabulary();
+  two.before_text.push_back(two.eos_id);
+  const Scored with({"one", "two"}, two);
+  CHECK(with.tokens() == 2 * (2 + 1 + 3));
+  CHECK(with.bytes(with.tokens() - 1) == 3 + 3);
+}
+
 TEST_CASE("statistics count tokens and documents and the bytes that they stand for") {
   tests::TemporaryFolder folder;
   const Tokenizer tokenizer(initial_vocabulary());

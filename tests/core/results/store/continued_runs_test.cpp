@@ -148,10 +148,14 @@ TEST_CASE("the load is known of an attempt whose supervisor was killed", "[store
   const run::RunFolder folder = run::list_runs(place.runs).at(0);
   nlohmann::json saved =
       worker::to_json(worker::CheckpointSaved{20, "checkpoints/000000020", 1000});
-  saved.update({{"attempt", 1}, {"time", 1795168900}, {"busy_elsewhere", 0.3}});
+  saved.update(
+      {{"attempt", 1}, {"time", 1795168900}, {"busy_elsewhere", 0.3}, {"stopped_seconds", 7.5}});
   append_line(folder, saved.dump() + "\n");
   CHECK(summary_of(place, folder).busy_elsewhere == 0.3);
-  CHECK(summary_of(place, make_continued_run(place, folder)).busy_elsewhere == 0.3);
+  CHECK(summary_of(place, folder).stopped_seconds == 7.5);
+  const RunSummary continued = summary_of(place, make_continued_run(place, folder));
+  CHECK(continued.busy_elsewhere == 0.3);
+  CHECK(continued.stopped_seconds == 7.5);
 }
 
 }  // namespace

@@ -193,6 +193,21 @@ TEST_CASE("a value of which seeds were stopped is no value that was tried", "[re
       "(complete them: 'forge runs resume')");
 }
 
+TEST_CASE("a value that lacks seeds which were planned with it is no value that was tried",
+          "[report][hostile]") {
+  const LackingLab lab(2e-3);
+  for (const int seed : {1, 2}) {
+    MadeRun made = ScoredLab::with_rate("llama", 20 + seed, 2e-3);
+    made.experiment.seed = seed;
+    made.planned_seeds = {1, 2, 3};
+    make_completed_run(
+        lab.runs, made, {3.1 + seed, 4300, 1 << 30, {{"token_accuracy", {0.5, 640}}}});
+  }
+  CHECK(contains(join(lab.scored(lab.table).rows[0].violations, "; "),
+                 "the best of 2 of 3 values is no best: planned seeds with optimizer.lr 0.002 (3) "
+                 "are not run"));
+}
+
 /// Whole but for 0.002, with which three seeds of the baseline diverged.
 struct DivergedLab : LackingLab {
   DivergedLab() : LackingLab(2e-3) {
@@ -858,6 +873,22 @@ TEST_CASE("values of other settings than the row's are not tried yet", "[report]
   add(15, 1e-3, 1e-4, 0.2);
   CHECK(completed() == std::vector<bool>{true, true, true});
   CHECK(lab.scored(table).rows[0].varied == 2e-3);
+}
+
+TEST_CASE("a length that a token count gives is one of the values that are tried", "[report]") {
+  ScoredLab lab;
+  TableSpec table = scored_table();
+  table.best_of->key = "train.max_steps";
+  table.best_of->values = {20, 40};
+  const auto add = [&](int day, int64_t steps, int64_t tokens) {
+    MadeRun run = ScoredLab::with_rate("llama", day, 1e-3);
+    run.experiment.train.max_steps = steps;
+    run.experiment.train.max_tokens = tokens;
+    make_completed_run(lab.runs, run, {1.5, 4300, 1 << 30, {{"token_accuracy", {0.5, 640}}}});
+  };
+  add(10, 20, 20480);  // a plain run of the config
+  add(11, 40, 0);      // what a sweep of lengths sets
+  for (const SweepPoint& point : lab.scored(table).rows[0].points) CHECK(point.completed());
 }
 
 TEST_CASE("a setting that differs with each value of a row is no other setting", "[report]") {

@@ -1,4 +1,5 @@
 #include "core/results/tables/row_sample.h"
+#include "core/base/text.h"
 
 #include <string>
 #include <vector>
@@ -130,6 +131,13 @@ TEST_CASE("a run on a GPU is disturbed by more than one on the CPU", "[report][d
   CHECK(load_text(run).empty());
   run.busy_elsewhere = 0.25;
   CHECK(was_loaded(run));
+}
+
+TEST_CASE("a worker that was stopped disturbs its own speed", "[report][disturbance]") {
+  store::RunSummary run;
+  run.stopped_seconds = 7.5;
+  CHECK(was_loaded(run));
+  CHECK(load_text(run) == "its worker was stopped for " + human_duration(7.5));
 }
 
 TEST_CASE("a GPU with another user disturbs, too", "[report][disturbance]") {

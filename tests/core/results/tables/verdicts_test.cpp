@@ -42,6 +42,19 @@ TEST_CASE("at the planned number of seeds nearly all of the error is left", "[ve
   CHECK(*cell.p == Approx(cell.difference->p / 0.9));
 }
 
+TEST_CASE("a row is not the best for a seed that the other one does not have", "[verdicts]") {
+  Losses worse, mean_is_lower = {};
+  for (const double loss : baseline) worse.push_back(loss + (worse.size() % 2 ? 0.0100 : 0.0104));
+  mean_is_lower = worse;
+  mean_is_lower.push_back(0.5);
+  const Ablation table =
+      table_of({row_of("llama", baseline, 5), row_of("canon", mean_is_lower, 5)});
+  const std::vector<Cell> cells = cells_of(verdicts_of(table));
+  CHECK(cells[1].standing == Standing::worse);
+  CHECK(cells[1].summary.mean < cells[0].summary.mean);
+  for (const Cell& cell : cells) CHECK_FALSE(cell.best);
+}
+
 TEST_CASE("without a plan every number of seeds is a look", "[verdicts]") {
   const Ablation table = table_of({row_of("llama", baseline, 0), row_of("canon", better, 5)});
   const Cell cell = cells_of(verdicts_of(table))[1];

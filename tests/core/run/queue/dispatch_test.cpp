@@ -108,6 +108,14 @@ TEST_CASE("a run whose lock another process shares stays in the queue",
   CHECK(scene.started() == Runs{locked.run});
 }
 
+TEST_CASE("somebody looks again after a run whose lock another process had", "[queue][dispatch]") {
+  Scene scene(holds_the_lock);
+  const QueueEntry locked = scene.add(1, 1);
+  write_file_atomic(scene.run(locked).lock_file(), "");
+  const std::optional<FileLock> shared = FileLock::try_share(scene.run(locked).lock_file());
+  CHECK(scene.dispatch().needs_keeper);
+}
+
 TEST_CASE("no device is reserved for a run that nobody here starts", "[queue][dispatch][hostile]") {
   Scene scene(holds_the_lock);
   const TemporaryFolder cache;
@@ -650,10 +658,10 @@ TEST_CASE("a queue that no process serves is known by its silence", "[queue][dis
   // A clock was set back since the last one.
   give_signs(std::chrono::hours(-72));
   CHECK(unserved_run(scene.path()) == entry.run);
-  // Of users who share the host one may have left.
-  write_file_atomic(scene.path() / ".queue/hosts" / ("12345@" + run::host_name() + "@12345678"),
-                    "");
-  CHECK(unserved_run(scene.path()) == "");
+  // Another user's forge starts no run of this user's.
+  for (const char* place : {"", "@12345678"})
+    write_file_atomic(scene.path() / ".queue/hosts" / ("12345@" + run::host_name() + place), "");
+  CHECK(unserved_run(scene.path()) == entry.run);
   give_signs(std::chrono::minutes(1));
   const auto running = FileLock::try_acquire(scene.run(entry).lock_file());
   REQUIRE(unserved_run(scene.path()) == "");

@@ -438,6 +438,29 @@ TEST_CASE("a run that another host queued is taken over by who asks for it here"
   }
 }
 
+TEST_CASE("a run that waits on another host keeps the devices of that one", "[queue][hosts]") {
+  const TemporaryFolder folder;
+  Queue queue(folder.path());
+  QueueEntry theirs = entry("a", 2, 0);
+  theirs.host = "there";
+  theirs.group = "theirs";
+  theirs.devices = {{"cuda:0", gpu_units, "0"}};
+  queue.add(theirs);
+  folder.write(".queue/hosts/there", "");
+  QueueEntry ours = entry("a", 1, 9);
+  ours.group = "ours";
+  ours.devices = {{"cuda:0", gpu_units, "0"}, {"cuda:1", gpu_units, "1"}};
+  ours.units = gpu_units;
+  queue.add(ours);
+  const QueueEntry now = *queue.find("a");
+  CHECK(now.host == "there");
+  CHECK(now.group == "theirs");
+  CHECK(devices_text(now) == "cuda:0");
+  REQUIRE(now.others.size() == 1);
+  CHECK(now.others[0].group == "ours");
+  CHECK(now.others[0].devices.empty());
+}
+
 TEST_CASE("Ctrl-Z waits until the queue is free for others", "[queue]") {
   TemporaryFolder folder;
   const auto delayed = [] {
