@@ -280,8 +280,14 @@ std::vector<fs::path> create_workspace(const NewWorkspace& request) {
                                                  : folder.string());
   }
   const std::string name = request.name.empty() ? root.filename().string() : request.name;
-  return write_folder(root / "forge_workspace",
-                      workspace_files(name, request.description, libraries));
+  std::vector<fs::path> written =
+      write_folder(root / "forge_workspace", workspace_files(name, request.description, libraries));
+  // What git does not know 'git clean' removes, and what is added fills the repository.
+  const fs::path ignored = root / ".gitignore";
+  if (is_taken(ignored)) return written;
+  write_file_atomic(ignored, "/runs/\n");
+  written.push_back(ignored);
+  return written;
 }
 
 CreatedProject create_project(const NewProject& request,

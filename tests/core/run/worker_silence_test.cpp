@@ -102,10 +102,9 @@ TEST_CASE("time that a scheduler stopped a run for is no time of its work", "[ru
                          IsSilent{1},
                          Does{suspended},
                          IsSilent{1},
-                         Says{lines::finished(true)},
-                         Exits{}},
+                         Exits{{1, 0}}},
                         {}});
-    REQUIRE(scene.supervise() == supervised_completed);
+    REQUIRE(scene.supervise() == supervised_failed);
     const double seconds = scene.last_event().value("stopped_seconds", 0.0);
     CHECK(seconds == (is_continued ? Approx(94).margin(3) : Approx(0)));
   }
