@@ -396,9 +396,7 @@ TEST_CASE("a search whose runs are stopped by a person sends none on") {
   REQUIRE(wait_until([&] { return count(forge, "running") == 1; }));
   REQUIRE(forge.call({"runs", "stop", "--all"}).exit_code == 0);
   const Outcome search = Program::wait_for(pid);
-  INFO(search.err);
-  CHECK(search.exit_code == 3);
-  CHECK(contains(search.err, "it was stopped before its end"));
+  CHECK(search.exit_code == 3);  // not that there is no best
   CHECK(count(forge, "running") == 0);
   CHECK(status(forge).at("waiting").empty());
 }

@@ -327,9 +327,11 @@ class PageTest(unittest.TestCase):
 
     def test_a_mean_is_of_all_seeds_and_counts_each_once(self):
         curves = """[{xs: [1, 2, 3], ys: [3, 2, 1]}, {xs: [1, 2, 3], ys: [1, null, 1]}, {xs: [1, 2], ys: [2, 2]}]"""
-        self.assertEqual(self.value(f"meanCurve({curves}).ys"), [2, None, None])
+        self.assertEqual(self.value(f"{CURVES}.together({curves}).ys"), [2, None, None])
         runs = "[{seed: 1, status: 'failed'}, {seed: 1, status: 'completed', id: 'a'}, {seed: 1, status: 'completed'}, {seed: 2}]"
-        self.assertEqual(self.value(f"oneOfEachSeed({runs}).map((run) => run.id ?? run.seed)"), ["a", 2])
+        self.choose("curves", "Seeds", "Mean and range")
+        bundle = self.value(f"{CURVES}.bundles({runs}).map((runs) => runs.map((run) => run.id ?? run.seed))")
+        self.assertEqual(bundle, [["a", 2]])
 
     def test_no_two_configs_look_alike(self):
         looks = self.value(f"""(() => {{

@@ -44,9 +44,10 @@ struct Lab {
 
 TEST_CASE("a new workspace is one and is not made twice") {
   const Lab lab;
-  REQUIRE(lab.files.size() == 4);
+  REQUIRE(lab.files.size() == 5);
   for (const fs::path& file : lab.files) REQUIRE(fs::exists(file));
   REQUIRE(find_workspace(lab.folder.path())->root == absolute_folder(lab.folder.path()));
+  CHECK(read_file(lab.folder / ".gitignore") == "/runs/\n");
   NewWorkspace again;
   again.folder = lab.folder.path();
   REQUIRE(error_of([&] { create_workspace(again); }).find("is a workspace already") !=
