@@ -286,7 +286,7 @@ bool HalvingSearch::ends_without_best() const {
 }
 
 std::string HalvingSearch::best_text(const Group& group) const {
-  if (group.is_left) return "there is no best yet: it was stopped before its end\n";
+  if (group.is_left) return "there is no best yet: the search was stopped before its end\n";
   const std::optional<size_t> best =
       run::best_contestant(group.contestants, int(group.rung_steps.size()));
   if (!best)

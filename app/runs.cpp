@@ -35,7 +35,7 @@ void tell_left_out(size_t runs) {
     std::cerr
         << "note: left out " << counted(runs, "run")
         << " of a workspace that is not where it was; to choose them, too, give their ids, or "
-           "no -p\n";
+           "leave out -p\n";
 }
 
 /// Runs by patterns and conditions, archived ones too.
@@ -48,13 +48,17 @@ std::vector<run::RunFolder> matching_runs(const Context& context,
   query.patterns = patterns;
   query.conditions = conditions;
   store::RunFilter filter = chosen_project(context);
-  const auto matching = [&] { return store::select(store->configured_runs(filter), query); };
-  const size_t all = filter.workspace.empty() ? 0 : matching().size();
+  const std::vector<store::ConfiguredRun> matching =
+      store::select(store->configured_runs(filter), query);
   filter.own = !filter.workspace.empty();
+  std::set<std::string> own;
+  if (filter.own)
+    for (const store::RunSummary& run : store->runs(filter)) own.insert(run.id);
   std::vector<run::RunFolder> folders;
-  for (const store::ConfiguredRun& run : matching())
-    folders.emplace_back(context.runs_dir() / run.summary.id);
-  if (filter.own) tell_left_out(all - folders.size());
+  for (const store::ConfiguredRun& run : matching)
+    if (!filter.own || own.count(run.summary.id) > 0)
+      folders.emplace_back(context.runs_dir() / run.summary.id);
+  tell_left_out(matching.size() - folders.size());
   return folders;
 }
 

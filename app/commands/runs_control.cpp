@@ -84,14 +84,13 @@ std::vector<run::RunFolder> runs_to_stop(const Context& context, const RunsStopO
   return folders;
 }
 
-/// Asks the active ones to stop and notes their folders in `asked`.
 /// Which runs were asked to stop, and why others could not be.
 struct AskedToStop {
   std::set<fs::path> asked;
   std::map<fs::path, std::string> problems;
 };
 
-/// One that cannot be asked, as another user's, hinders no other.
+/// Asks the active ones to stop. One that cannot be asked, as another user's, hinders no other.
 void stop_active(const std::vector<run::RunFolder>& folders, bool now, AskedToStop& stop) {
   for (const run::RunFolder& folder : folders) {
     if (stop.asked.count(folder.path()) > 0 || !folder.is_running()) continue;

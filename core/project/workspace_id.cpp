@@ -125,6 +125,7 @@ IdFile new_id(const IdFile& before, const fs::path& folder, const fs::path& root
   return file;
 }
 
+/// Gives the workspace a new id. `before`: what its file said, of another folder.
 void make_workspace_id(const IdFile& before, const fs::path& root) {
   const fs::path path = workspace_id_file(root), folder = path.parent_path();
   const auto write = [&](const fs::path& place) {
@@ -191,8 +192,8 @@ WorkspaceRelation relation_by_place(const RecordedWorkspace& recorded,
   return is_copy_of(root, recorded.id) ? WorkspaceRelation::copied : WorkspaceRelation::another;
 }
 
-/// Whether it is the workspace that an installed forge brings, PREFIX/share/forge, or where there
-/// is nothing now could have been one.
+/// Whether it is the workspace of an installed forge, PREFIX/share/forge. One that is not there any
+/// more may have been.
 bool is_installed(const fs::path& root) {
   const bool has_name = root.filename() == "forge" && root.parent_path().filename() == "share";
   std::error_code unreachable;

@@ -411,7 +411,8 @@ class Attempt {
     const double now = run_.options.clock(), seconds = now - stop_looked_at_;
     if (seconds < stop_look_seconds) return;
     stop_looked_at_ = now;
-    const bool both_were = continued_so_far() > std::exchange(continued_, continued_so_far());
+    const int continued = continued_so_far();
+    const bool both_were = continued > std::exchange(continued_, continued);
     if (!machine_load_at_ || verdict_) return;
     if (is_worker_stopped()) {
       stopped_ += seconds;

@@ -75,14 +75,13 @@ function meanCurve(curves) {
   return mean;
 }
 
-/** Runs that a table counts. */
-const counted = new Set(
+const runsInTables = new Set(
   data.tables.flatMap((table) => table.origins.flatMap((origin) => origin.runs)),
 );
 
 /** One run of each seed: of repeated ones that which a table counts, else the first completed. */
 function oneOfEachSeed(runs) {
-  const rank = (run) => (counted.has(run.index) ? 2 : run.status === 'completed' ? 1 : 0);
+  const rank = (run) => (runsInTables.has(run.index) ? 2 : run.status === 'completed' ? 1 : 0);
   const bySeed = new Map();
   for (const run of runs) {
     const other = bySeed.get(run.seed);
