@@ -12,6 +12,7 @@
 #include "core/project/template_arguments.h"
 #include "core/project/workspace_id.h"
 #include "core/run/allowed_command.h"
+#include "core/run/backend_support.h"
 #include "core/run/moved_files.h"
 #include "core/run/open_model.h"
 #include "core/run/program_hash.h"

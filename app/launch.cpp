@@ -13,6 +13,7 @@
 #include "core/config/experiment.h"
 #include "core/config/own_blocks.h"
 #include "core/data/rows/prepare.h"
+#include "core/run/backend_support.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/queue.h"
 #include "core/run/request.h"

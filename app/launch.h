@@ -12,6 +12,7 @@
 #include "core/results/benchmark/benchmark.h"
 #include "core/run/halving.h"
 #include "core/run/plan.h"
+#include "core/run/saved_plan.h"
 #include "core/run/sweep.h"
 
 namespace forge::app {

@@ -20,6 +20,7 @@
 #include "core/run/annotations.h"
 #include "core/run/checkpoint_space.h"
 #include "core/run/host.h"
+#include "core/run/numbered_runs.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/owners.h"
 #include "core/run/queue/withdraw.h"

@@ -18,6 +18,7 @@
 #include "core/results/store/overview.h"
 #include "core/results/store/result_store.h"
 #include "core/run/request.h"
+#include "core/run/saved_plan.h"
 
 namespace forge::app {
 namespace {

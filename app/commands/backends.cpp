@@ -11,7 +11,7 @@
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
-#include "core/run/request.h"
+#include "core/run/backend_support.h"
 #include "core/worker/conformance/check_backend.h"
 
 namespace forge::app {

@@ -23,6 +23,7 @@
 #include "core/results/store/result_store.h"
 #include "core/run/queue/withdraw.h"
 #include "core/run/runs_dir.h"
+#include "core/run/saved_plan.h"
 #include "core/run/supervisor.h"
 
 namespace forge::app {

@@ -22,6 +22,7 @@
 #include "core/config/experiment.h"
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
+#include "core/run/backend_support.h"
 #include "core/run/event_log.h"
 #include "core/run/moved_files.h"
 #include "core/run/open_model.h"

@@ -22,10 +22,10 @@
 #include "core/results/statistics/sample.h"
 #include "core/results/store/compare_store.h"
 #include "core/results/store/result_store.h"
+#include "core/run/backend_support.h"
 #include "core/run/host.h"
 #include "core/run/queue/hosts.h"
 #include "core/run/queue/queue.h"
-#include "core/run/request.h"
 
 namespace forge::manage {
 namespace {

@@ -25,6 +25,7 @@
 #include "core/run/event_log.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
+#include "core/run/numbered_runs.h"
 #include "core/run/open_model.h"
 #include "core/run/plan.h"
 #include "core/run/request.h"

@@ -7,8 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/data/rows/token_file.h"
+#include "core/run/inputs_hash.h"
 #include "core/run/program_hash.h"
-#include "core/run/request.h"
 
 namespace forge::run {
 namespace {

@@ -1,8 +1,6 @@
 #include "core/run/plan.h"
 
-#include <unistd.h>
-#include <algorithm>
-#include <charconv>
+#include <utility>
 
 #include "core/base/clock.h"
 #include "core/base/display_text.h"
@@ -10,19 +8,20 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
-#include "core/base/own_hash.h"
 #include "core/base/staging.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/identity.h"
+#include "core/run/inputs_hash.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
+#include "core/run/numbered_runs.h"
 #include "core/run/queue/owners.h"
 #include "core/run/request.h"
 #include "core/run/runs_dir.h"
+#include "core/run/saved_plan.h"
 #include "core/run/scorer.h"
-#include "core/worker/json_fields.h"
 
 namespace forge::run {
 namespace {
@@ -42,151 +41,6 @@ Identity identity_of(const RunInputs& inputs) {
   identity.initial_weights = inputs.initial_weights.hash;
   identity.program = inputs.program;
   return identity;
-}
-
-std::string with_suffix(const std::string& id, int number) {
-  return number == 1 ? id : id + "-" + std::to_string(number);
-}
-
-/// The number of the run of this id that a folder of that name would be, 0 for another name.
-int number_of(const std::string& id, const std::string& name) {
-  if (name == id) return 1;
-  if (!starts_with(name, id + "-")) return 0;
-  constexpr int highest = 1'000'000'000;  // the next one is a number, too
-  int number = 0;
-  std::from_chars(name.data() + id.size() + 1, name.data() + name.size(), number);
-  return number > 1 && number <= highest && name == with_suffix(id, number) ? number : 0;
-}
-
-/// Whether the name is taken: what cannot be looked at counts.
-bool may_be_run(const RunFolder& folder) {
-  try {
-    return folder.is_linked() || folder.has_record();
-  } catch (const Error&) {
-    return true;
-  }
-}
-
-/// The numbers of the runs of this id among the names: 1 for id, 2 for id-2, …, rising. There may
-/// be gaps, where runs were removed.
-std::vector<int> numbers_among(const std::vector<std::string>& names, const std::string& id) {
-  std::vector<int> numbers;
-  for (const std::string& name : names) {
-    const int number = number_of(id, name);
-    if (number > 0) numbers.push_back(number);
-  }
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
-
-/// The names of what may be runs of this id.
-std::vector<std::string> names_of_runs(const std::string& id, const fs::path& runs_dir) {
-  std::vector<std::string> names;
-  for (const fs::path& path : folder_entries(runs_dir)) {
-    const std::string name = path.filename().string();
-    if (number_of(id, name) > 0 && may_be_run(RunFolder(path))) names.push_back(name);
-  }
-  return names;
-}
-
-/// The record of a folder; none of a damaged one, which is said where it is planned. Throws Error
-/// where it may be read the next moment.
-std::optional<RunRecord> readable_record(const RunFolder& folder) {
-  try {
-    return folder.record();
-  } catch (const Error& problem) {
-    if (may_pass(problem)) throw;
-    return std::nullopt;
-  }
-}
-
-/// Whether somebody put it beside the run that it is a copy of.
-bool is_copy(const RunFolder& folder, const RunRecord& record) {
-  return record.id != folder.id() && is_run_name(record.id) &&
-         RunFolder(folder.path().parent_path() / record.id).has_record();
-}
-
-/// The newest of the `existing` runs of that id that is another user's whom this one may not read
-/// from. None: "".
-std::string closed_of(const std::string& id,
-                      const std::vector<int>& existing,
-                      const fs::path& runs_dir) {
-  for (auto number = existing.rbegin(); number != existing.rend(); ++number) {
-    const RunFolder folder(runs_dir / with_suffix(id, *number));
-    if (is_closed_to_this_user(folder)) return folder.id();
-  }
-  return "";
-}
-
-/// Whether the folder holds a copy of another run, a run of another project, or of another config:
-/// a/x and a_x have one name; or was renamed, or is another user's who lets this one not read it.
-/// Projects have runs of their own, since each project's tables show its own runs. Throws Error for
-/// one of another identity under the same key.
-bool is_another(const RunFolder& folder, const RunRecord& planned) {
-  if (folder.is_linked() || is_closed_to_this_user(folder)) return true;
-  const std::optional<RunRecord> record = readable_record(folder);
-  if (!record) return false;
-  if (is_copy(folder, *record)) return true;
-  require_identity(*record, planned.identity);
-  return record->config != planned.config || record->key != planned.key ||
-         !is_of_project(folder, *record, planned.workspace, planned.project);
-}
-
-/// Whether it is another user's, and not completed.
-bool is_unfinished_of_other_user(const RunFolder& folder) {
-  if (!queue::is_of_other_user(folder.path())) return false;
-  try {
-    return folder.state() != RunState::completed;
-  } catch (const Error& problem) {
-    if (may_pass(problem)) throw;
-    return true;  // it is damaged
-  }
-}
-
-/// The number of the newest folder of the planned run among the `existing` ones of its id; 0: there
-/// is none. What another user repeats, as one who may not read this user's run, is no reason to
-/// train again what is completed here.
-int own_number(const RunRecord& planned,
-               const std::vector<int>& existing,
-               const fs::path& runs_dir) {
-  int unfinished = 0;
-  for (auto number = existing.rbegin(); number != existing.rend(); ++number) {
-    const RunFolder folder(runs_dir / with_suffix(planned.id, *number));
-    if (is_another(folder, planned)) continue;
-    if (!is_unfinished_of_other_user(folder)) return *number;
-    if (unfinished == 0) unfinished = *number;
-  }
-  return unfinished;
-}
-
-/// The number of a new run. One below the highest stays free: a removed run may come back to it.
-int new_number(const std::vector<int>& existing, const std::vector<int>& taken) {
-  int highest = 0;
-  for (const auto* numbers : {&existing, &taken})
-    if (!numbers->empty()) highest = std::max(highest, numbers->back());
-  return highest + 1;
-}
-
-/// The newest of the `existing` runs of that id whose project is gone from the planned run's
-/// workspace: it may have been renamed since. None: "".
-std::string orphan_of(const RunRecord& planned,
-                      const std::string& id,
-                      const std::vector<int>& existing,
-                      const fs::path& runs_dir) {
-  for (auto number = existing.rbegin(); number != existing.rend(); ++number) {
-    const RunFolder folder(runs_dir / with_suffix(id, *number));
-    if (folder.is_linked()) continue;
-    try {
-      const RunRecord record = folder.record();
-      if (record.config == planned.config && record.project != planned.project &&
-          record.workspace == planned.workspace &&
-          !is_folder(fs::path(record.workspace) / record.project))
-        return folder.id();
-    } catch (const Error&) {
-      continue;  // a damaged one is reported by lists
-    }
-  }
-  return "";
 }
 
 Action action_for(const RunStatus& status) {
@@ -420,44 +274,18 @@ PlannedRun plan_run(const RunInputs& inputs,
                     bool force,
                     const std::vector<std::string>& taken) {
   RunRecord record = record_of(inputs);
-  const std::string id = record.id;
-  const std::vector<int> existing = numbers_among(names_of_runs(id, runs_dir), id);
-  const int own = own_number(record, existing, runs_dir);
-  int number = force ? 0 : own;
-  if (number == 0) number = new_number(existing, numbers_among(taken, id));
-  record.id = with_suffix(id, number);
-  const RunFolder folder(runs_dir / record.id);
-  PlannedRun planned{std::move(record), folder};
+  const NumberedRuns existing = numbered_runs(record.id, runs_dir);
+  int number = own_number(record, existing);
+  if (force || number == 0) number = new_number(existing, taken);
+  record.id = existing.name_of(number);
+  PlannedRun planned{std::move(record), existing.folder_of(number)};
   decide(planned);
   require_log_interval(planned, inputs);
   if (planned.action == Action::start && !force) {
-    planned.orphan = orphan_of(planned.record, id, existing, runs_dir);
-    planned.closed = closed_of(id, existing, runs_dir);
+    planned.orphan = orphan_of(planned.record, existing);
+    planned.closed = closed_of(existing);
   }
   return planned;
-}
-
-bool is_closed_to_this_user(const RunFolder& folder) {
-  return queue::is_of_other_user(folder.path()) && queue::is_closed(folder.record_file(), R_OK);
-}
-
-RunFolder own_folder(RunRecord record, const fs::path& runs_dir) {
-  record.id = run_id(record.config, record.key);
-  const std::vector<int> existing = numbers_among(names_of_runs(record.id, runs_dir), record.id);
-  const int own = own_number(record, existing, runs_dir);
-  return RunFolder(runs_dir / with_suffix(record.id, own > 0 ? own : new_number(existing, {})));
-}
-
-RunFolder arriving_folder(RunRecord record, const fs::path& runs_dir) {
-  record.id = run_id(record.config, record.key);
-  const std::vector<int> existing = numbers_among(names_of_runs(record.id, runs_dir), record.id);
-  for (const int number : existing) {
-    const RunFolder folder(runs_dir / with_suffix(record.id, number));
-    if (is_another(folder, record)) continue;
-    const std::optional<RunRecord> here = readable_record(folder);
-    if (here && here->created == record.created) return folder;
-  }
-  return RunFolder(runs_dir / with_suffix(record.id, new_number(existing, {})));
 }
 
 bool begins_from(const PlannedRun& planned, const RunFolder& other) {
@@ -569,60 +397,6 @@ bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
   return false;
 }
 
-namespace {
-
-constexpr int plan_version = 1;
-
-}  // namespace
-
-template <class Visitor>
-void fields(Visitor& visit, SavedRun& run) {
-  visit.field("label", run.label);
-  visit.field("project", run.project);
-  visit.optional("workspace", run.workspace);
-  visit.field("config", run.config);
-  visit.field("id", run.id);
-  visit.field("revision", run.revision);
-  visit.field("identity", run.identity);
-  visit.field("experiment", run.experiment);
-  visit.field("origins", run.origins);
-  visit.optional("planned_seeds", run.planned_seeds);
-  visit.optional("planned_claims", run.planned_claims);
-  visit.optional("planned_tables", run.planned_tables);
-  visit.optional("planned_config", run.planned_config);
-  visit.optional("drawn_order", run.drawn_order);
-}
-
-template <class Visitor>
-void fields(Visitor& visit, SavedPlan& plan) {
-  visit.field("created", plan.created);
-  visit.field("command", plan.command);
-  visit.field("device", plan.device);
-  visit.field("threads", plan.threads);
-  visit.field("continue", plan.continue_run);
-  visit.field("runs", plan.runs);
-}
-
-void write_plan(const std::filesystem::path& file, const SavedPlan& plan) {
-  Json json = worker::write_fields(plan);
-  json["forge_plan"] = plan_version;
-  json["hash"] = own_hash_mark();
-  write_output_file(file, with_own_hash(json_text(json, 1) + "\n"));
-}
-
-SavedPlan read_plan(const std::filesystem::path& file) {
-  const std::string hint = "'forge run CONFIG… --save-plan FILE' writes one";
-  constexpr uintmax_t largest_plan = uintmax_t{256} << 20;  // of thousands of runs
-  const Json json = read_json_file(file, largest_plan);
-  if (!json.is_object() || !json.contains("forge_plan"))
-    throw Error("'" + file.string() + "' is no plan of runs", hint);
-  if (json.at("forge_plan") != plan_version)
-    throw Error("'" + file.string() + "' is a plan of version " + json_text(json.at("forge_plan")) +
-                    ", this forge reads version " + std::to_string(plan_version),
-                hint);
-  return worker::read_fields<SavedPlan>(json, "'" + file.string() + "'");
-}
-
 PlannedRun plan_as_saved(const RunInputs& inputs,
                          const SavedRun& saved,
                          const std::filesystem::path& runs_dir) {
@@ -638,9 +412,7 @@ PlannedRun plan_as_saved(const RunInputs& inputs,
   }
   const std::string own = planned.record.id;
   const std::string& id = saved.id;
-  const bool has_suffix = id.size() > own.size() + 1 && starts_with(id, own + "-") &&
-                          id.find_first_not_of("0123456789", own.size() + 1) == std::string::npos;
-  if (id != own && !has_suffix)
+  if (number_of(own, id) == 0)
     throw Error("the plan names the run '" + id + "', but its inputs make the run '" + own + "'");
   if (may_be_run(planned.folder) && is_another(planned.folder, planned.record))
     throw Error(saved.label + ": the plan calls its run '" + id +

@@ -19,6 +19,8 @@
 
 namespace forge::run {
 
+struct SavedRun;
+
 /// All that a run is made of, before it has a folder.
 struct RunInputs {
   std::string project;                      ///< path of the project below the workspace
@@ -81,17 +83,6 @@ PlannedRun plan_run(const RunInputs& inputs,
                     bool force,
                     const std::vector<std::string>& taken = {});
 
-/// Whether it is another user's who does not let this one read its record.
-bool is_closed_to_this_user(const RunFolder& folder);
-
-/// The folder of the run of its project and workspace that is in the runs folder already, whatever
-/// its number; of none that of a new one, after the highest number.
-RunFolder own_folder(RunRecord record, const std::filesystem::path& runs_dir);
-
-/// The same for a run that comes from elsewhere: the folder where it is already, known by when it
-/// began, or a new one.
-RunFolder arriving_folder(RunRecord record, const std::filesystem::path& runs_dir);
-
 /// Whether the planned run is still to begin from a checkpoint of `other`, which --continue names:
 /// it has no folder, or one that never began and is not queued. False where it goes on from `other`
 /// already. Throws Error where it began, or waits to begin, from something else.
@@ -108,40 +99,6 @@ std::vector<IdentityDifference> changed_settings(const PlannedRun& planned,
 /// completed run it writes where its files are, if they were moved. Returns whether it made the
 /// folder. Throws Error if it cannot be written.
 bool write_run_folder(const PlannedRun& planned, const RunInputs& inputs);
-
-/// A resolved run of a plan: everything that decides what it computes.
-struct SavedRun {
-  std::string label;  ///< what to call it
-  std::string project;
-  std::string workspace;  ///< its root
-  std::string config;
-  std::string id;             ///< of the run that it is or would become
-  std::string revision;       ///< git commit of the workspace, ""
-  nlohmann::json experiment;  ///< resolved, complete
-  nlohmann::json origins;     ///< who set each value
-  Identity identity;
-  std::vector<int64_t> planned_seeds;                                     ///< see RunInputs
-  std::vector<std::string> planned_claims;                                ///< the same
-  std::optional<std::map<std::string, std::string>> planned_tables = {};  ///< the same
-  std::string planned_config = {};                                        ///< the same
-  std::string drawn_order = {};                                           ///< the same
-};
-
-/// A plan of runs that can be read, kept and executed as it is, even if its templates change.
-struct SavedPlan {
-  std::string created;  ///< UTC
-  std::string command;  ///< that made it, as typed
-  std::string device = "auto";
-  int threads = 0;           ///< 0: all cores
-  std::string continue_run;  ///< of --continue, ""
-  std::vector<SavedRun> runs;
-};
-
-/// Writes the plan aside and renames it. Throws Error where that fails.
-void write_plan(const std::filesystem::path& file, const SavedPlan& plan);
-
-/// Throws Error for a file that is not a plan, or is of another version.
-SavedPlan read_plan(const std::filesystem::path& file);
 
 /// The run as the plan has it, under the plan's id: a plan that is executed twice runs once. Throws
 /// Error with the differences if these inputs would make another run, because the data, the backend

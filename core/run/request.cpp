@@ -7,15 +7,14 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/json_file.h"
 #include "core/base/owner.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
-#include "core/data/rows/token_file.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/project/workspace.h"
+#include "core/run/inputs_hash.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/program_hash.h"
@@ -43,120 +42,6 @@ std::vector<worker::TokenSource> token_sources(const data::PreparedData& prepare
 namespace {
 
 using Json = nlohmann::json;
-
-std::string text_of(const Json& value) {
-  if (!value.is_string()) return worker::to_line(value);
-  const auto& text = value.get_ref<const std::string&>();
-  return text.empty() ? "\"\"" : text;
-}
-
-std::string hint_for(const Json& values) {
-  const std::vector<std::string> words = texts_of(values, text_of);
-  return words.empty() ? "" : "it can do " + join(words, ", ");
-}
-
-bool concerns_reading(const std::string& key) {
-  return starts_with(key, "model.") || key == "train.precision";
-}
-
-/// Stands in what a backend supports for the names of blocks of one's own.
-constexpr const char* any_own_block = "blocks/*.py";
-
-/// The value, or the first element of a list, that is none of `known`; null where there is none. Of
-/// an element of model.layers with settings its mixer counts.
-const Json* first_other(const Json& value, const Json& known, const Json& own_blocks) {
-  if (value.is_object() && value.contains("mixer"))
-    return first_other(value.at("mixer"), known, own_blocks);
-  if (value.is_array()) {
-    for (const Json& element : value) {
-      if (const Json* other = first_other(element, known, own_blocks)) return other;
-    }
-    return nullptr;
-  }
-  const bool is_own = value.is_string() && own_blocks.contains(value.get_ref<const std::string&>());
-  if (is_own) return std::count(known.begin(), known.end(), any_own_block) > 0 ? nullptr : &value;
-  return std::find(known.begin(), known.end(), value) == known.end() ? &value : nullptr;
-}
-
-void require_values(const Json& limits,
-                    const Json& experiment,
-                    const config::Origins& origins,
-                    const worker::BackendInfo& backend) {
-  const Json* const blocks = find_value(experiment, "model.blocks");
-  for (const auto& [key, values] : limits.items()) {
-    if (key == parallel_key) continue;
-    const Json own_blocks = blocks && key == "model.layers" ? *blocks : Json::object();
-    const Json* value = find_value(experiment, key);
-    const Json* unsupported =
-        value && values.is_array() ? first_other(*value, values, own_blocks) : nullptr;
-    if (!unsupported) continue;
-    const auto origin = origins.find(key);
-    throw Error("backend " + backend.hello.backend + " cannot do " + key + ": " +
-                    text_of(*unsupported) + " on " + backend.environment.device_type,
-                origin == origins.end() ? SourceSpan() : origin->second.set_by.origin,
-                hint_for(values));
-  }
-}
-
-}  // namespace
-
-void require_supported(const Json& experiment,
-                       const config::Origins& origins,
-                       const worker::BackendInfo& backend) {
-  if (backend.supports) require_values(backend.supports->config, experiment, origins, backend);
-}
-
-void require_job(worker::Job job, const worker::BackendInfo& backend) {
-  if (!backend.supports) return;
-  const std::string& name = worker::names_of(job)[static_cast<size_t>(job)];
-  const std::vector<std::string>& jobs = backend.supports->jobs;
-  if (std::find(jobs.begin(), jobs.end(), name) != jobs.end()) return;
-  throw Error("backend " + backend.hello.backend + " cannot do the job " + name,
-              jobs.empty() ? "" : "it does " + join(jobs, ", "));
-}
-
-bool trains_by_several_processes(const worker::BackendInfo& backend) {
-  return backend.supports && backend.supports->config.contains(parallel_key);
-}
-
-void require_processes(const config::Experiment& experiment,
-                       const config::Origins& origins,
-                       const worker::BackendInfo& backend) {
-  const int processes = experiment.parallel.processes.count;
-  if (processes <= 1 || trains_by_several_processes(backend)) return;
-  const auto origin = origins.find("parallel.processes");
-  throw Error("backend " + backend.hello.backend + " trains by a single process on " +
-                  backend.environment.device_type + ", and parallel.processes is " +
-                  std::to_string(processes),
-              origin == origins.end() ? SourceSpan() : origin->second.set_by.origin,
-              "parallel.processes: 1 makes the same run");
-}
-
-void require_readable(worker::Job job,
-                      const config::Experiment& experiment,
-                      const worker::BackendInfo& backend) {
-  require_job(job, backend);
-  if (!backend.supports) return;
-  Json limits = Json::object();
-  for (const auto& [key, values] : backend.supports->config.items()) {
-    if (concerns_reading(key)) limits[key] = values;
-  }
-  require_values(limits, config::to_json(experiment), {}, backend);
-}
-
-void require_device(const std::string& device, const worker::BackendInfo& backend) {
-  const std::string& type = backend.environment.device_type;
-  if (device.empty() || device == "auto" || device == type) return;
-  const bool has_number =
-      starts_with(device, type + ":") && device.size() > type.size() + 1 &&
-      device.find_first_not_of("0123456789", type.size() + 1) == std::string::npos;
-  if (has_number) return;
-  throw Error("backend " + backend.hello.backend + " runs on " + type + " here, and not on '" +
-                  device + "'",
-              "--device is auto, cpu, cuda or cuda:N");
-}
-
-namespace {
 
 /// Whether a word of a command is plain: a name, a number, or what a shell and forge take as it is.
 bool is_plain_word(const std::string& word) {
@@ -192,8 +77,8 @@ bool says_numbers_alone(const std::string& typed) {
   return true;
 }
 
-/// "'forge run train_x' writes it anew": the command that plans the run again. As it was typed,
-/// where that cannot mean anything else: the run may have come from somebody else, who wrote it.
+}  // namespace
+
 std::string rewriting_text(const RunRecord& record) {
   constexpr size_t longest = 200;
   const std::string& typed = record.command;
@@ -208,6 +93,8 @@ std::string rewriting_text(const RunRecord& record) {
                        quoted_command("forge runs show " + shell_quoted(record.id)) +
                        " prints its command)");
 }
+
+namespace {
 
 void require_same(const RunRecord& record,
                   const std::string& what,
@@ -253,10 +140,6 @@ void require_request_of(const RunRecord& record,
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// The checkpoint of another run that was moved, or imported, into this runs folder since.
 fs::path find_beside(const fs::path& checkpoint, const fs::path& runs_dir) {
   const fs::path run = run_of_checkpoint(checkpoint);
@@ -291,127 +174,6 @@ worker::Request read_request(const RunFolder& folder) {
   for (std::string* checkpoint : {&request.resume_from, &request.initial_weights})
     *checkpoint = find_beside(*checkpoint, fs::absolute(folder.path()).parent_path()).string();
   return request;
-}
-
-namespace {
-
-/// What blocks in Python said of their weights, by the blocks' names: it follows from their source,
-/// which alone is in the identity.
-Json own_weights(const Json& experiment) {
-  Json weights = Json::object();
-  const Json* const blocks = find_value(experiment, "model.blocks");
-  if (!blocks) return weights;
-  for (const auto& [name, block] : blocks->items()) {
-    if (const Json* const of_block = find_value(block, "described.weights"))
-      weights[name] = *of_block;
-  }
-  return weights;
-}
-
-/// An older forge compared JSON Lines by their beginning, too, and runs that it planned still do.
-enum class Compared { text_whole, plain_text_whole };
-
-/// Whether a longer run makes the source's file longer: that of generated text.
-bool may_grow(const Json& experiment, const std::string& source, Compared compared) {
-  const Json* data = find_value(experiment, "data");
-  if (data && !source.empty() && data->contains("sources")) {
-    const Json& sources = data->at("sources");
-    data = sources.contains(source) ? &sources.at(source) : nullptr;
-  }
-  if (!data || !data->is_object()) return false;
-  const auto kind = data->find("source");
-  if (kind == data->end() || *kind == "text") return false;
-  return *kind != "jsonl" || compared == Compared::plain_text_whole;
-}
-
-/// Of the ids that the source's rows read, at most a million, which follow from how they are
-/// generated like all others.
-std::string beginning_hash(const data::TokenFile& file,
-                           const worker::TokenSource& source,
-                           const Json& experiment) {
-  const Json* const seq_len = find_value(experiment, "train.seq_len");
-  const Json* const kind = find_value(experiment, "data.rows");
-  constexpr int64_t most = int64_t{1} << 20;
-  data::TokenSpan last;
-  if (source.rows > 0 && seq_len)
-    last = file.row_span(
-        source.first_row + source.rows - 1, seq_len->get<int>(), kind && *kind == "padded");
-  std::vector<int32_t> ids(size_t(std::clamp<int64_t>(last.first + last.count, 0, most)));
-  file.read(0, int64_t(ids.size()), ids.data());
-  Hasher hasher;
-  hasher.update(std::to_string(last.first) + " " + std::to_string(last.count) + "\n");
-  hasher.update(
-      std::string_view(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]));
-  return hasher.hex();
-}
-
-std::string hash_of(const worker::TokenSource& source, const Json& experiment, Compared compared) {
-  const data::TokenFile file(source.path);
-  return may_grow(experiment, source.name, compared) ? beginning_hash(file, source, experiment)
-                                                     : file.content_hash();
-}
-
-std::string hash_of(const worker::Request& request, Compared compared) {
-  worker::Request inputs;
-  inputs.train_tokens = request.train_tokens;
-  inputs.evaluation_tokens = request.evaluation_tokens;
-  inputs.validation_tokens = request.validation_tokens;
-  inputs.experiment = own_weights(request.experiment);
-  inputs.answers = request.answers;
-  inputs.answer_rows = request.answer_rows;
-  for (auto* sources :
-       {&inputs.train_tokens, &inputs.evaluation_tokens, &inputs.validation_tokens}) {
-    for (worker::TokenSource& source : *sources) {
-      const bool is_there = !source.path.empty() && path_exists(source.path);
-      source.path = is_there ? hash_of(source, request.experiment, compared) : "";
-    }
-  }
-  return hash_hex(worker::to_line(inputs));
-}
-
-}  // namespace
-
-std::string tokens_hash(const worker::TokenSource& source, const Json& experiment) {
-  return hash_of(source, experiment, Compared::text_whole);
-}
-
-std::string inputs_hash(const worker::Request& request) {
-  return hash_of(request, Compared::text_whole);
-}
-
-namespace {
-
-void require_sound_tokens(const worker::Request& request) {
-  for (const auto* sources :
-       {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
-    for (const worker::TokenSource& source : *sources) {
-      // A task makes its tokens itself, and of a file that is gone the worker tells.
-      if (source.path.empty() || !path_exists(source.path)) continue;
-      try {
-        const data::TokenFile file(source.path);
-        if (file.file_bytes() <= data::always_checked_bytes) file.verify_hash();
-      } catch (const Error& problem) {
-        throw Error("the run's tokens cannot be used: " + problem.message(),
-                    "'forge runs resume' of it prepares them anew",
-                    ExitCode::failed)
-            .with_cause(problem.cause());
-      }
-    }
-  }
-}
-
-}  // namespace
-
-void require_planned_inputs(const RunRecord& record, const worker::Request& request) {
-  require_sound_tokens(request);
-  if (record.inputs_hash.empty()) return;
-  for (const Compared compared : {Compared::text_whole, Compared::plain_text_whole})
-    if (hash_of(request, compared) == record.inputs_hash) return;
-  throw Error("run '" + record.id +
-                  "' cannot begin: the rows or blocks of its request.json are not those that it "
-                  "was planned with",
-              "restore the file and the token files; " + rewriting_text(record),
-              ExitCode::failed);
 }
 
 void require_same_program(const RunRecord& record, const config::Experiment& experiment) {

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/schema.h"
 #include "core/base/staging.h"
 #include "core/base/tail.h"
 #include "core/base/text.h"
@@ -21,6 +22,7 @@
 #include "core/run/event_log.h"
 #include "core/run/group.h"
 #include "core/run/host.h"
+#include "core/run/inputs_hash.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
 #include "core/run/program_hash.h"
@@ -286,7 +288,7 @@ class Supervisor {
                            checkpoint.damaged,
                            stderr_before_,
                            stop_after(),
-                           config::name_of(experiment.train.recompute),
+                           schema::name_of(experiment.train.recompute),
                            numerics_variables(),
                            inputs.states()};
     started.devices = options_.devices;

@@ -5,7 +5,7 @@
 #include "core/model/weights/safetensors.h"
 #include "core/results/tables/run_metrics.h"
 #include "core/results/tables/sheet.h"
-#include "core/run/plan.h"
+#include "core/run/saved_plan.h"
 #include "tests/core/results/tables/lab.h"
 #include "tests/support/catch.h"
 

@@ -2,17 +2,16 @@
 
 #include "core/base/files.h"
 #include "core/config/experiment.h"
-#include "core/project/workspace_id.h"
 #include "core/run/event_log.h"
 #include "core/run/program_hash.h"
 #include "core/run/queue/queue.h"
 #include "core/run/request.h"
 #include "core/run/run_folder.h"
 #include "core/run/runs_dir.h"
+#include "core/run/saved_plan.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
-#include "tests/support/other_user.h"
 
 namespace forge::run {
 namespace {
@@ -21,10 +20,8 @@ using tests::append_line;
 using tests::contains;
 using tests::error_of;
 using tests::new_run;
-using tests::save_checkpoint;
 using tests::small_inputs;
 using tests::TemporaryFolder;
-using tests::words_of_other_user;
 
 TEST_CASE("a run's folder is named after its config and its identity", "[run][plan]") {
   const TemporaryFolder runs;
@@ -148,95 +145,6 @@ TEST_CASE("a run whose record is damaged is not taken for a result", "[run][plan
   REQUIRE(plan_run(inputs, runs.path(), false).action == Action::cached);
 }
 
-TEST_CASE("force plans a run of its own, which then counts", "[run][plan]") {
-  const TemporaryFolder runs;
-  const RunInputs inputs = small_inputs();
-  const PlannedRun first = plan_run(inputs, runs.path(), true);
-  REQUIRE(first.record.id == "train_x-" + first.record.key);  // nothing to force
-  write_run_folder(first, inputs);
-  tests::complete(first.folder);
-  for (const char* suffix : {"-2", "-3"}) {
-    const PlannedRun forced = plan_run(inputs, runs.path(), true);
-    REQUIRE(forced.record.id == first.record.id + suffix);
-    REQUIRE(forced.record.key == first.record.key);
-    REQUIRE(forced.action == Action::start);
-    write_run_folder(forced, inputs);
-  }
-  REQUIRE(plan_run(inputs, runs.path(), false).record.id == first.record.id + "-3");
-}
-
-TEST_CASE("a copy that lies beside its run is not taken for it", "[run][plan][hostile]") {
-  const TemporaryFolder runs;
-  const RunInputs inputs = small_inputs();
-  const PlannedRun first = plan_run(inputs, runs.path(), false);
-  write_run_folder(first, inputs);
-  const std::string id = first.record.id;
-  fs::copy(first.folder.path(), runs / (id + "-20261127"), fs::copy_options::recursive);
-  fs::copy(first.folder.path(), runs / (id + "-2147483647"), fs::copy_options::recursive);
-  tests::complete(first.folder);
-  CHECK(plan_run(inputs, runs.path(), false).record.id == id);
-  CHECK(plan_run(inputs, runs.path(), false).action == Action::cached);
-  CHECK(plan_run(inputs, runs.path(), true).record.id == id + "-20261128");
-  // Without the run it is one that somebody renamed.
-  remove_tree(first.folder.path());
-  CHECK(plan_run(inputs, runs.path(), false).record.id == id + "-20261127");
-}
-
-TEST_CASE("a run that is only linked here is not taken for one's own", "[run][plan][hostile]") {
-  const TemporaryFolder runs, others;
-  const RunInputs inputs = small_inputs();
-  const RunFolder elsewhere = tests::new_run(others.path());
-  tests::complete(elsewhere);
-  fs::create_directory_symlink(elsewhere.path(), runs / elsewhere.id());
-  const PlannedRun planned = plan_run(inputs, runs.path(), false);
-  CHECK(planned.action == Action::start);
-  CHECK(planned.record.id == elsewhere.id() + "-2");
-  fs::remove(runs / elsewhere.id());
-  fs::create_directory_symlink(others / "none", runs / elsewhere.id());
-  write_run_folder(plan_run(inputs, runs.path(), false), inputs);
-  CHECK(list_runs(runs.path()).size() == 1);
-}
-
-TEST_CASE("a project has runs of its own, which its tables show", "[run][plan]") {
-  const TemporaryFolder runs;
-  const RunInputs ours = small_inputs();
-  tests::complete(tests::new_run(runs.path()));
-  RunInputs theirs = ours;
-  theirs.project = "projects/two";
-  const PlannedRun planned = plan_run(theirs, runs.path(), false);
-  REQUIRE(planned.action == Action::start);
-  REQUIRE(planned.record.id == "train_x-" + planned.record.key + "-2");
-  write_run_folder(planned, theirs);
-  tests::complete(planned.folder);
-  REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
-  REQUIRE(plan_run(theirs, runs.path(), false).record.id == planned.record.id);
-  const PlannedRun own = plan_run(ours, runs.path(), false);
-  REQUIRE(own.action == Action::cached);
-  REQUIRE(own.record.id == "train_x-" + own.record.key);
-  // A removed run of the one takes nothing from the other, and may come back.
-  remove_tree(own.folder.path());
-  REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
-  REQUIRE(plan_run(ours, runs.path(), false).record.id == own.record.id + "-3");
-}
-
-TEST_CASE("configs of one run name have runs of their own", "[run][plan]") {
-  const TemporaryFolder runs;
-  RunInputs ours = small_inputs(), theirs = small_inputs();
-  ours.config = "a/x";
-  theirs.config = "a_x";
-  const PlannedRun own = plan_run(ours, runs.path(), false);
-  write_run_folder(own, ours);
-  tests::complete(own.folder);
-  REQUIRE(plan_run(ours, runs.path(), false).action == Action::cached);
-  const PlannedRun other = plan_run(theirs, runs.path(), false);
-  REQUIRE(other.record.id == own.record.id + "-2");
-  // In one plan, of which no run is there yet.
-  const std::vector<std::string> taken = {own.record.id + "-2", own.record.id + "-3", "train_y-1"};
-  for (const bool force : {false, true})
-    REQUIRE(plan_run(theirs, runs.path(), force, taken).record.id == own.record.id + "-4");
-  REQUIRE(plan_run(ours, runs.path(), false, taken).action == Action::cached);
-}
-
 TEST_CASE("a second command sets anew what changes no number, and of which it tells",
           "[run][plan]") {
   const TemporaryFolder runs;
@@ -282,68 +190,6 @@ TEST_CASE("a run that another config has got meanwhile is not taken for one's ow
                           "another config or project has got a run of that name"));
   REQUIRE(tests::contains(error_of([&] { write_run_folder(own, ours); }),
                           "another config or project has just got a run of the name"));
-}
-
-TEST_CASE("a new run knows the same run of a project that is gone", "[run][plan]") {
-  const TemporaryFolder runs, workspace;
-  workspace.write("old/meta.yaml", "name: one\n");
-  RunInputs before = small_inputs();
-  before.workspace = workspace.path().string();
-  before.project = "old";
-  const PlannedRun old = plan_run(before, runs.path(), false);
-  write_run_folder(old, before);
-  tests::complete(old.folder);
-  RunInputs after = before;
-  after.project = "new";
-  REQUIRE(plan_run(after, runs.path(), false).orphan == "");
-  std::filesystem::rename(workspace / "old", workspace / "new");
-  REQUIRE(plan_run(after, runs.path(), false).orphan == old.record.id);
-}
-
-TEST_CASE("projects of one path in two workspaces have runs of their own", "[run][plan]") {
-  const TemporaryFolder runs, first, second;
-  for (const TemporaryFolder* workspace : {&first, &second})
-    workspace->write("projects/one/meta.yaml", "name: one\n");
-  RunInputs ours = small_inputs(), theirs = small_inputs();
-  ours.project = theirs.project = "projects/one";
-  ours.workspace = first.path().string();
-  theirs.workspace = second.path().string();
-  const PlannedRun own = plan_run(ours, runs.path(), false);
-  write_run_folder(own, ours);
-  tests::complete(own.folder);
-  REQUIRE(own.folder.record().workspace == ours.workspace);
-  REQUIRE(plan_run(ours, runs.path(), false).action == Action::cached);
-  const PlannedRun other = plan_run(theirs, runs.path(), false);
-  REQUIRE(other.action == Action::start);
-  REQUIRE(other.record.id == own.record.id + "-2");
-  // A workspace that was moved keeps its runs.
-  std::filesystem::remove_all(first / "projects");
-  REQUIRE(plan_run(theirs, runs.path(), false).action == Action::cached);
-}
-
-TEST_CASE("another user's workspace that is away keeps its runs", "[run][plan]") {
-  const TemporaryFolder runs, folder;
-  for (const char* name : {"first", "second"}) {
-    folder.write(std::string(name) + "/forge_workspace/workspace.yaml", "");
-    folder.write(std::string(name) + "/projects/one/meta.yaml", "name: one\n");
-  }
-  RunInputs ours = small_inputs(), theirs = small_inputs();
-  ours.project = theirs.project = "projects/one";
-  ours.workspace = (folder / "first").string();
-  theirs.workspace = (folder / "second").string();
-  PlannedRun own = plan_run(ours, runs.path(), false);
-  own.record.workspace_id = project::made_workspace_id(ours.workspace);
-  write_run_folder(own, ours);
-  tests::complete(own.folder);
-  std::filesystem::rename(folder / "first", folder / "away");
-  CHECK(plan_run(theirs, runs.path(), false).action == Action::cached);  // this user's own
-  if (::geteuid() != 0) return;  // only root can be two users
-  REQUIRE(::chown(own.folder.path().c_str(), 12345, 12345) == 0);
-  const PlannedRun other = plan_run(theirs, runs.path(), false);
-  CHECK(other.action == Action::start);
-  CHECK(other.record.id == own.record.id + "-2");
-  ours.workspace = (folder / "away").string();
-  CHECK(plan_run(ours, runs.path(), false).action == Action::cached);
 }
 
 TEST_CASE("programs of one name in two folders are two programs", "[run][plan]") {
@@ -457,27 +303,6 @@ TEST_CASE("a request that was damaged is written anew by the command that its er
   }
 }
 
-TEST_CASE("a run folder of another user that may not be read is not the planned run",
-          "[run][plan][closed]") {
-  const TemporaryFolder runs;
-  const RunFolder run = tests::new_run(runs.path());
-  fs::permissions(runs.path(), fs::perms::all);
-  fs::permissions(run.path(), fs::perms::none);
-  const std::string said = words_of_other_user([&] {
-    const PlannedRun planned = plan_run(small_inputs(), runs.path(), false);
-    return name_of(planned.action) + " " + planned.record.id + " beside " + planned.closed + ": " +
-           (planned.problem ? describe(*planned.problem) : "");
-  });
-  fs::permissions(run.path(), fs::perms::owner_all);
-  INFO(said);
-  if (::geteuid() == 0) {
-    CHECK(said == "new " + run.id() + "-2 beside " + run.id() + ": ");
-  } else {  // there is no other user, and it is this one's own
-    CHECK(contains(said, "damaged"));
-    CHECK(contains(said, "cannot read the run folder '"));
-  }
-}
-
 TEST_CASE("a folder that another forge wrote first is taken as it is", "[run][plan]") {
   const TemporaryFolder runs;
   const PlannedRun slow = plan_run(small_inputs(), runs.path(), false);
@@ -575,20 +400,6 @@ TEST_CASE("a run folder gets a copy of the tokenizer and its worker the initial 
   REQUIRE(request.initial_weights_hash == "w1");
 }
 
-SavedRun saved_run(const RunInputs& inputs, const PlannedRun& planned) {
-  return {"x (seed=1)",
-          inputs.project,
-          inputs.workspace,
-          inputs.config,
-          planned.record.id,
-          "abc",
-          inputs.experiment,
-          inputs.origins,
-          planned.record.identity,
-          {42, 43},
-          {"0123456789ab"}};
-}
-
 TEST_CASE("a run keeps the seeds that its command planned", "[run][plan]") {
   const TemporaryFolder folder;
   RunInputs inputs = small_inputs();
@@ -600,36 +411,6 @@ TEST_CASE("a run keeps the seeds that its command planned", "[run][plan]") {
   // They are no part of what it computes: the same run with another plan is the same run.
   inputs.planned_seeds = {42};
   REQUIRE(plan_run(inputs, folder.path(), false).record.key == planned.record.key);
-}
-
-TEST_CASE("a plan is read as it was written", "[run][plan]") {
-  const TemporaryFolder folder;
-  const RunInputs inputs = small_inputs();
-  SavedPlan plan;
-  plan.created = "2026-11-22T00:00:00Z";
-  plan.command = "forge run x";
-  plan.device = "cpu";
-  plan.threads = 2;
-  plan.continue_run = "y-123";
-  plan.runs = {saved_run(inputs, plan_run(inputs, folder.path(), false))};
-  write_plan(folder / "plan.json", plan);
-  const SavedPlan read = read_plan(folder / "plan.json");
-  REQUIRE(read.created == plan.created);
-  REQUIRE(read.command == plan.command);
-  REQUIRE(read.device == "cpu");
-  REQUIRE(read.threads == 2);
-  REQUIRE(read.continue_run == "y-123");
-  REQUIRE(read.runs.size() == 1);
-  const SavedRun& run = read.runs[0];
-  REQUIRE(run.label == "x (seed=1)");
-  REQUIRE(run.revision == "abc");
-  REQUIRE(run.planned_seeds == std::vector<int64_t>{42, 43});
-  REQUIRE(run.planned_claims == std::vector<std::string>{"0123456789ab"});
-  REQUIRE(run.experiment == inputs.experiment);
-  REQUIRE(identity_differences(run.identity, plan.runs[0].identity).empty());
-  const PlannedRun planned = plan_as_saved(inputs, run, folder.path());
-  REQUIRE(planned.record.id == plan.runs[0].id);
-  REQUIRE(planned.action == Action::start);
 }
 
 TEST_CASE("a run that nobody has begun is of the plan of the last command", "[run][plan]") {
@@ -693,60 +474,6 @@ TEST_CASE("nobody changes what another user has queued", "[run][plan][hostile]")
   REQUIRE(::chown(queue::entry_file(runs.path(), folder.id()).c_str(), 0, 0) == 0);
   write_run_folder(plan_run(inputs, runs.path(), false), inputs);
   CHECK(files() != before);
-}
-
-TEST_CASE("a forced run of a plan is one run, however often the plan is executed", "[run][plan]") {
-  const TemporaryFolder runs;
-  const RunInputs inputs = small_inputs();
-  tests::complete(tests::new_run(runs.path()));
-  const SavedRun saved = saved_run(inputs, plan_run(inputs, runs.path(), true));
-  REQUIRE(contains(saved.id, "-2"));
-  const PlannedRun first = plan_as_saved(inputs, saved, runs.path());
-  REQUIRE(first.action == Action::start);
-  write_run_folder(first, inputs);
-  tests::complete(first.folder);
-  const PlannedRun second = plan_as_saved(inputs, saved, runs.path());
-  REQUIRE(second.record.id == saved.id);
-  REQUIRE(second.action == Action::cached);
-}
-
-TEST_CASE("a plan whose data or device have changed is refused with what differs", "[run][plan]") {
-  const TemporaryFolder runs;
-  const SavedRun saved = saved_run(small_inputs(), plan_run(small_inputs(), runs.path(), false));
-  RunInputs other = small_inputs();
-  other.data_fingerprint = "other";
-  other.backend.environment.threads = 7;
-  const std::string error = error_of([&] { plan_as_saved(other, saved, runs.path()); });
-  INFO(error);
-  REQUIRE(contains(error, "cannot be executed as it is"));
-  REQUIRE(contains(error, "data_fingerprint was"));
-  REQUIRE(contains(error, "threads was 2 and is 7"));
-}
-
-TEST_CASE("a plan cannot name a folder that is not the run's", "[run][plan]") {
-  const TemporaryFolder runs;
-  SavedRun saved = saved_run(small_inputs(), plan_run(small_inputs(), runs.path(), false));
-  const std::string own = saved.id;
-  for (const std::string& id : {std::string("../x"), own + "-", own + "-2/..", std::string()}) {
-    saved.id = id;
-    REQUIRE(contains(error_of([&] { plan_as_saved(small_inputs(), saved, runs.path()); }),
-                     "its inputs make the run '" + own + "'"));
-  }
-}
-
-TEST_CASE("what is no plan is refused", "[run][plan]") {
-  const TemporaryFolder folder;
-  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
-           {"", "no plan of runs"},
-           {"[]", "no plan of runs"},
-           {"{}", "no plan of runs"},
-           {R"({"forge_plan": 2})", "a plan of version 2"},
-           {R"({"forge_plan": 1})", "plan.json': 'created' is missing"},
-           {R"({"forge_plan": 1, "created": 3})", "plan.json': 'created' should be a string"}}) {
-    INFO(text);
-    folder.write("plan.json", text);
-    REQUIRE(contains(error_of([&] { read_plan(folder / "plan.json"); }), error));
-  }
 }
 
 }  // namespace

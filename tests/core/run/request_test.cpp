@@ -1,12 +1,11 @@
 #include "core/run/request.h"
+#include "core/run/inputs_hash.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/files.h"
-#include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/data/rows/token_file.h"
 #include "core/run/needed_checkpoints.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
@@ -17,112 +16,6 @@
 
 namespace forge::run {
 namespace {
-
-using namespace tests;
-
-worker::BackendInfo backend_that(const std::string& supports) {
-  worker::BackendInfo info;
-  info.hello.backend = "fake";
-  info.environment.device_type = "cpu";
-  if (!supports.empty())
-    info.supports = std::get<worker::Supports>(worker::event_from_line(supports));
-  return info;
-}
-
-const nlohmann::json asked_experiment = {{"optimizer", {{"type", "sgd"}}},
-                                         {"train", {{"z", nullptr}}}};
-
-TEST_CASE("a value that a backend lacks is refused at the place of the key", "[backend]") {
-  const auto source = std::make_shared<SourceText>(SourceText{"c.yaml", "", "type: sgd", 1});
-  config::Origins origins;
-  origins["optimizer.type"].set_by = {"config", "sgd", make_span(source, 1, 7), ""};
-  const std::string message = error_of([&] {
-    require_supported(asked_experiment,
-                      origins,
-                      backend_that(R"({"event":"supports","jobs":[],)"
-                                   R"("config":{"optimizer.type":["adamw","lion"]}})"));
-  });
-  CHECK(contains(message, "backend fake cannot do optimizer.type: sgd on cpu"));
-  CHECK(contains(message, "c.yaml:1:7"));
-  CHECK(contains(message, "it can do adamw, lion"));
-}
-
-TEST_CASE("what a backend does not speak of is let through", "[backend]") {
-  const auto accepts = [](const std::string& supports) {
-    return error_of([&] { require_supported(asked_experiment, {}, backend_that(supports)); })
-        .empty();
-  };
-  CHECK(accepts(""));
-  CHECK(accepts(R"({"event":"supports","jobs":[]})"));
-  CHECK(accepts(R"({"event":"supports","jobs":[],"config":{"optimizer.type":["sgd"]}})"));
-  CHECK(accepts(R"({"event":"supports","jobs":[],"config":{"train.z":[null]}})"));
-  CHECK(accepts(R"({"event":"supports","jobs":[],"config":{"no.such.key":["a"],"":[1]}})"));
-  CHECK_FALSE(accepts(R"({"event":"supports","jobs":[],"config":{"train.z":[false]}})"));
-}
-
-TEST_CASE("a backend that does not speak of several processes gets a single one", "[backend]") {
-  config::Experiment experiment;
-  const auto source = std::make_shared<SourceText>(SourceText{"c.yaml", "", "processes: 2", 1});
-  config::Origins origins;
-  origins["parallel.processes"].set_by = {"config", "2", make_span(source, 1, 12), ""};
-  const auto refusal = [&](const std::string& supports) {
-    return error_of([&] { require_processes(experiment, origins, backend_that(supports)); });
-  };
-  const std::string plain = R"({"event":"supports","jobs":[],"config":{}})";
-  const std::string able = R"({"event":"supports","jobs":[],"config":{"parallel":[true]}})";
-  for (const std::string& supports : {std::string(), plain, able}) CHECK(refusal(supports).empty());
-  experiment.parallel.processes.count = 2;
-  for (const std::string& supports : {std::string(), plain}) {
-    CHECK(contains(refusal(supports),
-                   "backend fake trains by a single process on cpu, and parallel.processes is 2"));
-    CHECK(contains(refusal(supports), "c.yaml:1:12"));
-  }
-  CHECK(refusal(able).empty());
-  // It limits no value of the section of that name.
-  const nlohmann::json asked = {{"parallel", {{"processes", 2}}}};
-  CHECK(error_of([&] { require_supported(asked, {}, backend_that(able)); }).empty());
-}
-
-TEST_CASE("a device that the backend does not run on is refused before there is a run",
-          "[backend][device]") {
-  worker::BackendInfo backend = backend_that("");
-  for (const char* device : {"", "auto", "cpu", "cpu:0"})
-    CHECK(error_of([&] { require_device(device, backend); }).empty());
-  for (const char* device : {"CPU", "cuda", "cuda:-1", "cpu:", "cpu:x", "GPU", "../x"}) {
-    INFO(device);
-    const std::string message = error_of([&] { require_device(device, backend); });
-    CHECK(contains(message, "backend fake runs on cpu here, and not on '" + std::string(device)));
-    CHECK(contains(message, "--device is auto, cpu, cuda or cuda:N"));
-  }
-  backend.environment.device_type = "cuda";
-  CHECK(error_of([&] { require_device("cuda:1", backend); }).empty());
-}
-
-TEST_CASE("a job that a backend does not do is refused", "[backend]") {
-  const worker::BackendInfo info =
-      backend_that(R"({"event":"supports","jobs":["describe","train"]})");
-  require_job(worker::Job::train, info);
-  require_job(worker::Job::generate, backend_that(""));
-  const std::string message = error_of([&] { require_job(worker::Job::generate, info); });
-  CHECK(contains(message, "backend fake cannot do the job generate"));
-  CHECK(contains(message, "it does describe, train"));
-}
-
-TEST_CASE("a job that reads a model asks nothing of how it was trained", "[backend]") {
-  config::Experiment trained;
-  trained.train.precision = model::Precision::float64;
-  const auto fault = [&](const std::string& limits) {
-    const worker::BackendInfo info =
-        backend_that(R"({"event":"supports","jobs":["evaluate"],"config":)" + limits + "}");
-    return error_of([&] { require_readable(worker::Job::evaluate, trained, info); });
-  };
-  CHECK(fault(R"({"optimizer.type":["none"],"data.order":["none"]})").empty());
-  CHECK(contains(fault(R"({"model.layers":["mamba2"]})"), "cannot do model.layers: attention"));
-  CHECK(contains(fault(R"({"train.precision":["float32"]})"), "it can do float32"));
-  const worker::BackendInfo trainer = backend_that(R"({"event":"supports","jobs":["train"]})");
-  CHECK(contains(error_of([&] { require_readable(worker::Job::evaluate, trained, trainer); }),
-                 "cannot do the job evaluate"));
-}
 
 using namespace tests;
 
@@ -163,109 +56,6 @@ TEST_CASE("a renewed request names the folder and the token files of now", "[run
   data.data_fingerprint = "other";
   REQUIRE(tests::contains(error_of([&] { refresh_request(moved, request, data); }),
                           "its data is d and would be other"));
-}
-
-TEST_CASE("a run that waited does not begin on tokens that were damaged meanwhile",
-          "[run][hostile]") {
-  const TemporaryFolder folder;
-  const fs::path file = folder / "train.tokens";
-  {
-    data::TokenFileWriter writer(file, 100, hash_hex("a tokenizer"));
-    const std::vector<int32_t> ids = {1, 2, 3, 4, 5, 6, 7, 8};
-    writer.append(ids.data(), ids.size());
-    writer.finish();
-  }
-  worker::Request request;
-  request.train_tokens.emplace_back();
-  request.train_tokens[0].path = file.string();
-  request.evaluation_tokens.emplace_back();  // of a task: it has no file
-  RunRecord record;
-  CHECK_NOTHROW(require_planned_inputs(record, request));
-  std::string bytes = read_file(file);
-  std::swap(bytes.end()[-2], bytes.end()[-4]);
-  write_file_atomic(file, bytes);
-  CHECK(contains(error_of([&] { require_planned_inputs(record, request); }),
-                 "the run's tokens cannot be used"));
-}
-
-TEST_CASE("a run that waited does not begin with other inputs than it was planned with",
-          "[run][hostile]") {
-  const TemporaryFolder folder;
-  const auto tokens = [&](const std::string& name, std::vector<int32_t> ids) {
-    data::TokenFileWriter writer(folder / name, 100, hash_hex("a tokenizer"));
-    writer.append(ids.data(), ids.size());
-    writer.finish();
-    return worker::TokenSource{(folder / name).string(), 2};
-  };
-  worker::Request request;
-  request.train_tokens = {tokens("train", {1, 2, 3, 4, 5})};
-  request.evaluation_tokens = {tokens("evaluation", {6, 7, 8, 9, 10})};
-  request.answer_rows = 2;
-  RunRecord record;
-  record.inputs_hash = inputs_hash(request);
-  // The same rows in another folder are the same.
-  fs::rename(folder / "train", folder / "moved");
-  request.train_tokens[0].path = (folder / "moved").string();
-  CHECK_NOTHROW(require_planned_inputs(record, request));
-  request.experiment = nlohmann::json::parse(
-      R"({"model":{"blocks":{"own":{"described":{"weights":[{"init":{"kind":"normal"}}]}}}}})");
-  record.inputs_hash = inputs_hash(request);
-  const auto is_refused = [&](const auto& edit) {
-    worker::Request edited = request;
-    edit(edited);
-    const std::string error = error_of([&] { require_planned_inputs(record, edited); });
-    return contains(error, "of its request.json are not those that it was planned with");
-  };
-  CHECK(is_refused([](auto& r) { r.evaluation_tokens[0].path = r.train_tokens[0].path; }));
-  CHECK(is_refused([](auto& r) { r.evaluation_tokens[0].rows = 1; }));
-  CHECK(is_refused([](auto& r) { r.train_tokens[0].first_row = 1; }));
-  CHECK(is_refused([](auto& r) { r.train_tokens[0].pad_id = 3; }));
-  CHECK(is_refused([](auto& r) { r.train_tokens[0].document_start = 3; }));
-  CHECK(is_refused([](auto& r) { r.validation_tokens = r.train_tokens; }));
-  CHECK(is_refused([](auto& r) { r.answer_rows = 1; }));
-  CHECK(is_refused([](auto& r) {
-    r.experiment["model"]["blocks"]["own"]["described"]["weights"][0]["init"]["kind"] = "constant";
-  }));
-  CHECK(is_refused([&](auto&) { fs::remove(folder / "moved"); }));
-  // Older runs did not record their rows.
-  record.inputs_hash.clear();
-  CHECK_NOTHROW(require_planned_inputs(record, request));
-}
-
-TEST_CASE("a run goes on when a longer one has made the tokens of generated text more",
-          "[run][hostile]") {
-  const TemporaryFolder folder;
-  const auto write = [&](std::vector<int32_t> ids) {
-    data::TokenFileWriter writer(folder / "train", 100, hash_hex("a tokenizer"));
-    writer.append(ids.data(), ids.size());
-    writer.finish();
-  };
-  worker::Request request;
-  request.train_tokens = {worker::TokenSource{(folder / "train").string(), 2}};
-  request.train_tokens[0].name = "tales";
-  request.experiment = {
-      {"data", {{"source", "mixture"}, {"sources", {{"tales", {{"source", "toy_stories"}}}}}}},
-      {"train", {{"seq_len", 2}}}};
-  write({1, 2, 3, 4, 5});
-  RunRecord record;
-  record.inputs_hash = inputs_hash(request);
-  const auto error = [&] { return error_of([&] { require_planned_inputs(record, request); }); };
-  write({1, 2, 3, 4, 5, 6, 7, 8, 9});
-  CHECK(error().empty());
-  write({1, 2, 3, 4, 9, 6, 7, 8, 9});
-  CHECK(contains(error(), "are not those that it was planned with"));
-  write({1, 2, 3});
-  CHECK_FALSE(error().empty());
-  // A text is what it is.
-  for (const char* kind : {"text", "jsonl"}) {
-    CAPTURE(kind);
-    request.experiment["data"]["sources"]["tales"]["source"] = kind;
-    write({1, 2, 3, 4, 5});
-    record.inputs_hash = inputs_hash(request);
-    CHECK(error().empty());
-    write({1, 2, 3, 4, 5, 6, 7, 8, 9});
-    CHECK(contains(error(), "are not those that it was planned with"));
-  }
 }
 
 TEST_CASE("a run whose config was changed does not go on", "[run][renew]") {

@@ -17,7 +17,6 @@
 #include "core/run/queue/keeper.h"
 #include "core/run/queue/place.h"
 #include "core/run/queue/withdraw.h"
-#include "core/run/request.h"
 #include "tests/core/run/fixture.h"
 #include "tests/core/run/queue/scene.h"
 #include "tests/support/catch.h"
