@@ -234,9 +234,35 @@ config::ResolveOptions Context::resolve_options(const std::vector<std::string>& 
   return options;
 }
 
+namespace {
+
+/// Whether the driver of a GPU has made its files on this machine.
+bool may_have_gpu() {
+  return path_exists("/dev/nvidiactl") || path_exists("/dev/kfd") || path_exists("/dev/dxg");
+}
+
+}  // namespace
+
+config::ResolveOptions Context::resolve_options(const config::Document& document,
+                                                const std::vector<std::string>& overrides) const {
+  config::ResolveOptions options = resolve_options(overrides);
+  if (!document.root || !may_have_gpu()) return options;
+  try {
+    if (!config::chooses_profile_by_device(document, options)) return options;
+    const config::Experiment experiment = config::resolve(document, options).experiment;
+    // A program of somebody else's is not started to look at a config.
+    if (experiment.backend == config::own_backend || is_forges_own(experiment.external))
+      options.backend_has_gpu =
+          describe_backend(experiment, "auto", 0).environment.device_type != "cpu";
+  } catch (const Error&) {
+    // Who resolves the config says what is wrong with it; without a backend it is of a CPU.
+  }
+  return options;
+}
+
 config::ResolvedConfig Context::resolve(const config::Document& document,
                                         const std::vector<std::string>& overrides) const {
-  return config::resolve(document, resolve_options(overrides));
+  return config::resolve(document, resolve_options(document, overrides));
 }
 
 std::optional<project::Workspace> Context::own_workspace() const {
@@ -353,6 +379,25 @@ run::InitialWeights Context::initial_weights(const config::ResolvedConfig& confi
     return open_model_for(own_project, name, {});
   };
   return initial_models_.try_emplace(folder.string(), open).first->second.find(config.experiment);
+}
+
+std::string Context::current_weights(const nlohmann::json& config,
+                                     const project::Project& project) const {
+  const nlohmann::json* const name = find_value(config, "train.initial_weights");
+  if (!name || !name->is_string() || *name == "") return "";
+  const auto [known, is_new] =
+      current_weights_.try_emplace({project.path, *name, config.at("model")});
+  if (!is_new) return known->second;
+  try {
+    config::ResolvedConfig resolved;
+    resolved.workspace = project.workspace_root.string();
+    resolved.project = project.path;
+    resolved.experiment = config::experiment_from_json(config);
+    known->second = initial_weights(resolved).hash;
+  } catch (const Error&) {
+    // Whoever trains the config is told; what its runs found stands.
+  }
+  return known->second;
 }
 
 const std::string& Context::revision() const {

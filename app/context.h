@@ -93,8 +93,16 @@ class Context {
 
   /// For a CPU, with the values of --set.
   config::ResolveOptions resolve_options(const std::vector<std::string>& overrides) const;
+  /// For what `forge run` would train the document with here, where one of forge's own backends
+  /// does: profile auto is another one with a GPU.
+  config::ResolveOptions resolve_options(const config::Document& document,
+                                         const std::vector<std::string>& overrides) const;
   config::ResolvedConfig resolve(const config::Document& document,
                                  const std::vector<std::string>& overrides) const;
+
+  /// The hash of the weights that a config of the project names, as they are now; "" where it names
+  /// none, or they are not there.
+  std::string current_weights(const nlohmann::json& config, const project::Project& project) const;
 
   /// Gives the config's blocks of one's own, if it has any, their descriptions: their code runs
   /// (backends::describe_own_blocks).
@@ -185,6 +193,7 @@ class Context {
   mutable std::optional<std::string> revision_;
   mutable std::map<nlohmann::json, std::optional<data::DataFingerprints>> data_fingerprints_;
   mutable std::map<nlohmann::json, data::DataFingerprints> current_fingerprints_;
+  mutable std::map<nlohmann::json, std::string> current_weights_;
   mutable worker::LocalLauncher launcher_;
   mutable std::mutex mutex_;  ///< of what follows, which threads that check configs look up
   mutable std::map<nlohmann::json, worker::BackendInfo> backend_infos_;

@@ -18,7 +18,9 @@
 #include "core/base/json.h"
 #include "core/base/parallel.h"
 #include "core/base/text.h"
+#include "core/config/check.h"
 #include "core/config/experiment.h"
+#include "core/config/keys.h"
 #include "core/lint/check.h"
 #include "core/results/tables/table_design.h"
 #include "core/run/identity.h"
@@ -36,6 +38,22 @@ struct Sweeps {
   std::vector<std::string> configs;  ///< those that declared sweeps name
 };
 
+/// A value of a project's file as it would be typed in this folder: a path in a file is relative to
+/// the project's.
+std::string typed_here(const project::Project& project,
+                       const std::string& key,
+                       const std::string& value) {
+  const fs::path here = fs::current_path();
+  if (!config::is_path_key(key) || is_same_path(here, project.folder)) return value;
+  const bool is_quoted = !value.empty() && value[0] == '"';
+  const std::string path = is_quoted ? parse_json(value).get<std::string>() : value;
+  const bool is_relative = !path.empty() && path != "null" && path[0] != '/' &&
+                           !starts_with(path, "~/") && !starts_with(path, config::corpora_prefix);
+  if (!is_relative) return value;
+  const std::string typed = (project.folder / path).lexically_relative(here).string();
+  return is_quoted ? json_text(nlohmann::json(typed)) : typed;
+}
+
 run::SweepFile declared_sweep(const project::Project& project, const std::string& name) {
   require_declared(project,
                    "sweep",
@@ -43,7 +61,14 @@ run::SweepFile declared_sweep(const project::Project& project, const std::string
                    sweep_names(project),
                    "give values, --sweep optimizer.lr=3e-4,1e-3, or write a file sweeps/NAME.yaml "
                    "in the project");
-  return run::read_sweep_file(shown_path(project.folder / "sweeps" / (name + ".yaml")));
+  run::SweepFile file =
+      run::read_sweep_file(shown_path(project.folder / "sweeps" / (name + ".yaml")));
+  for (run::Sweep& sweep : file.sweeps)
+    for (std::string& value : sweep.values) value = typed_here(project, sweep.path, value);
+  for (run::RandomKey& key : file.random_keys)
+    for (std::string& value : key.distribution.choices)
+      value = typed_here(project, key.path, value);
+  return file;
 }
 
 void add_declared(const run::SweepFile& declared, Sweeps& sweeps) {
@@ -189,8 +214,10 @@ std::vector<CheckedRun> config_runs(const Context& context,
                                     const std::vector<run::Sweep>& swept,
                                     const LaunchOptions& options) {
   const config::ParsedConfig parsed = context.parse(selected.config);
-  if (selection.all && !project::summary_of(*parsed.root).trains) return {};
+  const bool is_call = !parsed.root->tag.empty();  // of another config, which may train
+  if (selection.all && !is_call && !project::summary_of(*parsed.root).trains) return {};
   const config::Document document = context.document(selected.config, parsed);
+  if (selection.all && is_call && (!document.root || !document.root->find("train"))) return {};
   int64_t own_seed = 0;
   if (selection.seed_count > 0)
     own_seed = context.resolve(document, options.overrides).experiment.seed;
@@ -362,8 +389,14 @@ namespace {
 /// check' finds them, and more, in any number of configs.
 void warn_of_lost_settings(const Context& context, const std::vector<SelectedConfig>& selected) {
   constexpr size_t most = 32;  // checking one takes as long as resolving it
-  const std::set<std::string> lost = {
-      "unknown-block", "overrides-without-super", "dotted-key-wins", "repeated-key"};
+  const std::set<std::string> lost = {"unknown-block",
+                                      "overrides-without-super",
+                                      "section-replaced",
+                                      "dotted-key-wins",
+                                      "repeated-key",
+                                      "unused-inline",
+                                      "outside-blocks",
+                                      "never-read"};
   std::map<std::string, lint::Selection> selections;  // by file
   for (const SelectedConfig& each : selected) {
     if (selections.size() > most) return;
@@ -380,7 +413,8 @@ void warn_of_lost_settings(const Context& context, const std::vector<SelectedCon
         where && std::any_of(selections.begin(), selections.end(), [&](const auto& selection) {
           return is_same_path(selection.first, where.source->name);
         });
-    if (lost.count(finding.rule) == 0 || !is_own) continue;
+    if (lost.count(finding.rule) == 0 || !is_own || finding.severity == lint::Severity::note)
+      continue;
     print_once(describe_remark("warning: " + finding.message, finding.where, finding.hint));
   }
 }

@@ -50,7 +50,7 @@ Side config_side(const Context& context,
                  const DiffOptions& options) {
   const config::Document document = context.document(config);
   const config::OpenConfig open =
-      config::open_config(document, context.resolve_options(options.overrides));
+      config::open_config(document, context.resolve_options(document, options.overrides));
   return {document.project.path + ":" + document.config_name,
           config::leaves_of(open),
           std::nullopt,

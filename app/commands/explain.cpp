@@ -38,8 +38,9 @@ project::NamedConfig named_config(const Context& context, const ExplainOptions& 
 }
 
 std::vector<Explanation> explain(const Context& context, const ExplainOptions& options) {
-  const config::OpenConfig open = config::open_config(
-      context.document(named_config(context, options)), context.resolve_options(options.overrides));
+  const config::Document document = context.document(named_config(context, options));
+  const config::OpenConfig open =
+      config::open_config(document, context.resolve_options(document, options.overrides));
   try {
     return config::explain(open, options.key);
   } catch (const Error& error) {

@@ -243,7 +243,8 @@ void add_import_lingua(const Command& app) {
           "Without -o and -p the config is printed. It extends no template and marks with a "
           "comment "
           "what has no counterpart. Keys that Lingua does not have are reported and skipped: exit "
-          "code 1. Recipes of Llama and LlamaCanon are supported, those of linear models are not.")
+          "code 1. Recipes of Llama, LlamaCanon and the linear models GLA5, GDN2 and Mamba2 are "
+          "supported.")
       .examples(
           "forge import-lingua recipe.yaml --gpus 128\n"
           "forge import-lingua recipe.yaml --gpus 128 -o templates/configs/recipe.yaml\n"
@@ -256,8 +257,7 @@ void add_import_lingua(const Command& app) {
   command
       .add_option("--gpus",
                   options.import.gpus,
-                  "Number of GPUs of the original training, which the recipe does not state; forge "
-                  "trains on one")
+                  "Number of GPUs of the original training, which the recipe does not state")
       .between(1, 1 << 20);
   command
       .add_option("--vocab-size",

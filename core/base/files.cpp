@@ -174,6 +174,21 @@ bool may_exist(const fs::path& path) { return status_of(path).type() != fs::file
 
 bool is_file(const fs::path& path) { return fs::is_regular_file(status_of(path)); }
 
+bool is_seen_file(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (status.type() == fs::file_type::not_found) return false;
+  if (!fs::status_known(status))
+    throw Error("cannot look at '" + shown_path(path) + "': " + error.message(),
+                "it would be taken if it is there",
+                ExitCode::failed);
+  if (fs::is_symlink(status) && !path_exists(path))
+    throw Error("'" + shown_path(path) + "' is a link that leads nowhere",
+                "it would be taken if its file were there: remove the link, or bring the file back",
+                ExitCode::failed);
+  return is_file(path);
+}
+
 bool is_folder(const fs::path& path) { return fs::is_directory(status_of(path)); }
 
 bool is_same_path(const fs::path& a, const fs::path& b) {

@@ -16,6 +16,10 @@ namespace fs = std::filesystem;
 /// it.
 bool path_exists(const fs::path& path);
 bool is_file(const fs::path& path);
+/// The same where files of one name are looked for in several folders. Throws Error where it cannot
+/// be seen whether one is there, because this user may not look into a folder, or a link leads
+/// nowhere: to take the next one might mean another file for another user.
+bool is_seen_file(const fs::path& path);
 bool is_folder(const fs::path& path);
 /// The same, but true where this user may not look: what they may not see is not gone.
 bool may_exist(const fs::path& path);

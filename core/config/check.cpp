@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -20,6 +21,26 @@ int rank(const Setting& setting) {
   if (setting.layer == default_layer) return 0;
   if (setting.layer == config_layer) return 1;
   return setting.layer == command_line_layer ? rank_of_command_line : 2;
+}
+
+namespace {
+
+bool is_in(const SourceSpan& span, const SourceSpan& file) {
+  return span.source && file.source && span.source->name == file.source->name;
+}
+
+}  // namespace
+
+bool is_inherited(const Draft& draft, const std::string& key, const std::string& because) {
+  const Origin& cause = draft.origins.at(because);
+  const SourceSpan& given = draft.origins.at(key).set_by.origin;
+  if (is_in(given, cause.set_by.origin)) return false;
+  for (const SourceSpan* from = given.via.get(); from; from = from->via.get()) {
+    if (is_in(*from, cause.set_by.origin)) return true;
+  }
+  return std::any_of(cause.overrode.begin(), cause.overrode.end(), [&](const Setting& other) {
+    return is_in(given, other.origin);
+  });
 }
 
 Error complaint(const Draft& draft,
@@ -76,7 +97,11 @@ fs::path meant_path(const Setting& setting, const std::string& path, const PathB
     return corpora_dir() / path.substr(std::string_view(corpora_prefix).size());
   }
   const bool typed = setting.layer == command_line_layer;
-  return ((typed ? bases.working_directory : bases.project_folder) / path).lexically_normal();
+  const fs::path project = setting.project_folder;
+  const fs::path& base = typed             ? bases.working_directory
+                         : project.empty() ? bases.project_folder
+                                           : project;
+  return (base / path).lexically_normal();
 }
 
 bool is_json_lines(const fs::path& path) {
@@ -176,7 +201,45 @@ void check_cycle(const Draft& draft) {
                   "it is the length of a cycle over the whole run: 1 is one cycle");
 }
 
+/// The keys of the section that only some schedules read.
+const std::map<std::string, std::vector<std::string>>& readers_of_schedule() {
+  static const std::map<std::string, std::vector<std::string>> all = {
+      {"cooldown_steps", {"infinite_lr"}},
+      {"constant_lr", {"infinite_lr"}},
+      {"min_lr", {"infinite_lr"}},
+      {"tau", {"infinite_lr"}},
+      {"checkpoint_step", {"infinite_lr"}},
+      {"lr_min_ratio", {"cosine", "linear", "inv_sqrt", "wsd"}},
+      {"cycle_length", {"cosine", "wsd"}},
+      {"cosine_theta", {"cosine"}},
+      {"decay_fraction", {"wsd"}},
+      {"exp_factor", {"inv_sqrt"}}};
+  return all;
+}
+
+/// Refuses keys that somebody gave beside a schedule which does not read them. One that is
+/// inherited from a template with another schedule stays, without effect.
+void check_read_by_schedule(const Draft& draft) {
+  const std::string type_key = "schedule.type", type = draft.experiment.schedule.type;
+  for (const auto& [name, types] : readers_of_schedule()) {
+    if (std::find(types.begin(), types.end(), type) != types.end()) continue;
+    const std::string key = "schedule." + name;
+    const Setting& setting = draft.origins.at(key).set_by;
+    const bool is_own = setting.layer != default_layer &&
+                        rank(setting) >= rank(draft.origins.at(type_key).set_by) &&
+                        !is_inherited(draft, key, type_key);
+    if (!is_own || setting.text == default_text(*find_key(key))) continue;
+    throw Error(key + " " + setting.text + " has no meaning where schedule.type is " + type +
+                    ": it is a key of " + join(types, ", "),
+                setting.origin,
+                type == "infinite_lr" || name != "min_lr"
+                    ? "leave it out, or choose one of them as schedule.type"
+                    : "schedule.lr_min_ratio is the lowest rate over optimizer.lr");
+  }
+}
+
 void check_schedule(const Draft& draft) {
+  check_read_by_schedule(draft);
   const ScheduleConfig& s = draft.experiment.schedule;
   if (s.type == "infinite_lr") check_annealing(draft);
   if (s.type == "cosine" || s.type == "wsd") check_cycle(draft);
@@ -290,8 +353,26 @@ void check_document_mask(const Draft& draft) {
   }
 }
 
+/// Whether it can be the whole id of a run: "train_llama-deb27d0123ab",
+/// "train_llama-deb27d0123ab-2".
+bool looks_like_whole_id(const std::string& name) {
+  constexpr size_t digits = 12;
+  const auto ends_in_key = [](const std::string& text) {
+    const size_t dash = text.rfind('-');
+    return dash != std::string::npos && dash > 0 && text.size() == dash + 1 + digits &&
+           text.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
+  };
+  const size_t last = name.rfind('-');
+  if (last == std::string::npos) return false;
+  const bool has_number =
+      last + 1 < name.size() && name.find_first_not_of("0123456789", last + 1) == std::string::npos;
+  return ends_in_key(name) || (has_number && ends_in_key(name.substr(0, last)));
+}
+
 /// A folder, of a run or of a model, is meant relative to where it was written; what is none names
-/// a run, even where another folder happens to be called so.
+/// a run. In a template that is its whole id: the beginning of one would take any run that is
+/// called so where a folder is not there for a moment. What is there and is no model is no run's
+/// name either.
 void complete_initial_weights(Draft& draft, const PathBases& bases) {
   const std::string key = "train.initial_weights";
   std::string& name = draft.experiment.train.initial_weights;
@@ -301,6 +382,16 @@ void complete_initial_weights(Draft& draft, const PathBases& bases) {
     name = meant.string();
   } else if (name.find('/') != std::string::npos) {
     complete_path(draft, key, name, bases);  // says where it looked
+  } else if (!looks_like_whole_id(name)) {
+    const bool is_typed = draft.origins.at(key).set_by.layer == command_line_layer;
+    std::error_code unreadable;
+    const bool is_there = fs::exists(fs::symlink_status(meant, unreadable));
+    if (is_typed && !is_there) return;
+    throw complaint(draft,
+                    {key},
+                    (is_there ? "no model in " : "no folder ") + shown_path(meant),
+                    is_there ? "a folder of a model has a config.json; a run is named by its id"
+                             : "here a run is named by its whole id");
   }
 }
 

@@ -15,7 +15,7 @@ namespace forge::config {
 /// Folders from which relative paths in a config are meant.
 struct PathBases {
   std::filesystem::path working_directory;  ///< of paths on the command line
-  std::filesystem::path project_folder;     ///< of paths in templates
+  std::filesystem::path project_folder;     ///< of paths in templates (Setting::project_folder)
   std::vector<std::filesystem::path> backends =
       {};  ///< folders of declared backends, nearest first
   std::vector<std::filesystem::path> blocks =
@@ -52,6 +52,10 @@ bool is_of_replaced_layers(const Draft& draft, const std::string& key);
 void check_and_complete_optimizer(Draft& draft, const ProblemSink& on_problem);
 
 // Helpers of the checks.
+
+/// Whether the key was given by a template that the file which gave `because` its value extends or
+/// includes, or that gave it another value itself: then it was meant for that one.
+bool is_inherited(const Draft& draft, const std::string& key, const std::string& because);
 
 /// Place of a setting's layer in the order in which layers are applied.
 int rank(const Setting& setting);

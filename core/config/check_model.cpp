@@ -89,7 +89,10 @@ bool is_of_replaced_layers(const Draft& draft, const std::string& key) {
   const SourceSpan& changed = layers.set_by.origin;
   const SourceSpan& given = draft.origins.at(key).set_by.origin;
   const bool are_known = changed.source != nullptr && given.source != nullptr;
-  return !layers.overrode.empty() && are_known && changed.source->name != given.source->name;
+  const bool is_typed_later = rank(draft.origins.at(key).set_by) == rank_of_command_line &&
+                              rank(layers.set_by) < rank_of_command_line;
+  return !layers.overrode.empty() && are_known && !is_typed_later &&
+         changed.source->name != given.source->name;
 }
 
 void refuse_unused_sections(Draft& draft,
@@ -116,11 +119,28 @@ void refuse_unused_sections(Draft& draft,
   }
 }
 
+namespace {
+
+/// A pattern of layers is repeated, and never cut off: a hybrid would lose what stands at its end.
+void check_number_of_layers(const Draft& draft) {
+  const ModelConfig& model = draft.experiment.model;
+  const auto elements = static_cast<int64_t>(model.layers.size());
+  if (model.num_layers == 0 || elements <= model.num_layers) return;
+  throw complaint(draft,
+                  {"model.layers", "model.num_layers"},
+                  "model.layers names " + std::to_string(elements) + " layers, and the model has " +
+                      std::to_string(model.num_layers),
+                  "raise model.num_layers, or give a shorter model.layers, which is repeated");
+}
+
+}  // namespace
+
 bool check_and_complete_model(Draft& draft, const PathBases& bases, const ProblemSink& on_problem) {
   read_own_blocks(draft, bases, on_problem);
   // Arithmetic with what is missing means nothing.
   if (!attempt(on_problem, Problem::Kind::missing_key, [&] { check_required(draft); }))
     return false;
+  attempt(on_problem, Problem::Kind::disagreement, [&] { check_number_of_layers(draft); });
   DraftChecks checks(draft, on_problem);
   const ModelConfig written = draft.experiment.model;
   if (!model::complete_model(draft.experiment.model, checks)) return true;

@@ -30,24 +30,6 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-bool is_in(const SourceSpan& span, const SourceSpan& file) {
-  return span.source && file.source && span.source->name == file.source->name;
-}
-
-/// Whether the key comes from a template that the file which chose the optimizer extends, or that
-/// chose another optimizer itself: then it was meant for that one.
-bool is_inherited(const Draft& draft, const std::string& key) {
-  const Origin& type = draft.origins.at(type_key);
-  const SourceSpan& given = draft.origins.at(key).set_by.origin;
-  if (is_in(given, type.set_by.origin)) return false;
-  for (const SourceSpan* from = given.via.get(); from; from = from->via.get()) {
-    if (is_in(*from, type.set_by.origin)) return true;
-  }
-  return std::any_of(type.overrode.begin(), type.overrode.end(), [&](const Setting& other) {
-    return is_in(given, other.origin);
-  });
-}
-
 /// "optimizer.lion.betas" for lion in place of optimizer.betas.
 std::string hint_for(const std::string& key, const std::string& type) {
   const std::string own = "optimizer." + type + "." + key.substr(key.rfind('.') + 1);
@@ -57,7 +39,7 @@ std::string hint_for(const std::string& key, const std::string& type) {
 void refuse_unread(Draft& draft, const std::string& key, const std::vector<std::string>& types) {
   if (draft.origins.at(key).set_by.layer == default_layer) return;
   const std::string type = draft.experiment.optimizer.type;
-  if (is_inherited(draft, key)) {
+  if (is_inherited(draft, key, type_key)) {
     derive(draft, key, type_key, default_text(*find_key(key)));
     reset_key(draft.experiment, key);
     return;

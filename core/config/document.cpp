@@ -1,6 +1,7 @@
 #include "core/config/document.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 
 #include "core/base/error.h"
@@ -30,9 +31,21 @@ struct FromProject {
   std::string config_template;
   NodePtr targets;  ///< null where the call names none
   Variables variables;
+  std::map<std::string, SourceSpan> variable_origins = {};
   SourceSpan project_origin;
   SourceSpan config_origin;
 };
+
+/// Whether the text has the name, and not only as a part of another one.
+bool has_word(const std::string& text, const std::string& name) {
+  const auto is_part = [](unsigned char byte) { return std::isalnum(byte) || byte == '_'; };
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const bool begins = at == 0 || !is_part(text[at - 1]);
+    if (begins && (end == text.size() || !is_part(text[end]))) return true;
+  }
+  return false;
+}
 
 Variable variable_of(const std::string& name, const Node& value) {
   if (auto variable = project::scalar_variable(value)) return *std::move(variable);
@@ -82,6 +95,7 @@ FromProject read_from_project(const Node& node) {
   if (variables && variables->is_mapping()) {
     for (const Entry& entry : variables->entries) {
       call.variables[entry.key] = variable_of(entry.key, *entry.value);
+      call.variable_origins[entry.key] = entry.key_origin;
     }
   } else if (variables && !variables->is_null()) {
     throw Error("'pp_kwargs' is " + describe_kind(*variables), variables->origin);
@@ -151,16 +165,6 @@ NodePtr without(const Node& mapping, IsDropped is_dropped) {
   return rest;
 }
 
-/// The root with its dotted keys applied to the sections they reach into.
-NodePtr apply_dotted(const NodePtr& root) {
-  NodePtr result = without(*root, is_dotted);
-  for (const Entry& entry : root->entries) {
-    if (is_dotted(entry.key))
-      result = merge(result, nest(entry.key, entry.key_origin, entry.value));
-  }
-  return result;
-}
-
 /// The root less what declares the arguments of its templates: that is no part of the config.
 NodePtr without_template_arguments(const NodePtr& root) {
   return without(*root, [](const std::string& key) { return key == "dynamic_args"; });
@@ -197,19 +201,22 @@ std::shared_ptr<Node> without_container_tag(const Node& node) {
 /// Replaces calls in a tree, keeping track of the configs that are being expanded.
 class Expander {
  public:
-  explicit Expander(const jinja::HostEnvironment& host_environment)
-      : host_environment_(host_environment) {}
+  Expander(const project::Project& reading, const jinja::HostEnvironment& host_environment)
+      : folder_(reading.folder), host_environment_(host_environment) {}
 
   NodePtr expand(const NodePtr& node, const project::Project& project, int depth = 0) {
     constexpr int deepest = 64;
     if (depth == deepest) throw Error("the config is nested too deeply", node->origin);
     if (is_from_project(*node)) return called(node, project);
-    const auto known = expanded_.find(node);
+    const std::string folder = project.folder == folder_ ? "" : project.folder.string();
+    const std::pair key(node, folder);
+    const auto known = expanded_.find(key);
     if (known != expanded_.end()) return known->second;
     const std::shared_ptr<Node> copy = without_container_tag(*node);
+    if (copy->project_folder.empty()) copy->project_folder = folder;
     for (NodePtr& item : copy->items) item = expand(item, project, depth + 1);
     for (Entry& entry : copy->entries) entry.value = expand(entry.value, project, depth + 1);
-    expanded_[node] = copy;
+    expanded_[key] = copy;
     return copy;
   }
 
@@ -228,18 +235,49 @@ class Expander {
  private:
   NodePtr called(const NodePtr& node, const project::Project& caller) {
     const FromProject call = read_from_project(*node);
-    const auto [project, root] = find(call, caller);
+    const auto [project, document] = find(call, caller);
     enter(project, call.config_template, node->origin);
+    const NodePtr root = is_from_project(*document) ? expand(document, project) : document;
     NodePtr result;
     if (!call.targets || (call.targets->is_scalar() && call.targets->text.empty())) {
-      result = expand(root, project);
+      result = whole(*root, project);
     } else if (call.targets->is_sequence()) {
       result = several(*root, *call.targets, call, project);
     } else {
-      result = expand(target(*root, *call.targets, call), project);
+      result = target(*root, *call.targets, call, project);
     }
     leave();
     return result;
+  }
+
+  /// The value of a root key, with the dotted keys that reach into it; null where there is none.
+  NodePtr root_value(const Node& root, const std::string& key, const project::Project& project) {
+    NodePtr values = without(root, [&](const std::string& other) { return other != key; });
+    if (const Entry* entry = values->find_entry(key))
+      values = nest(key, entry->key_origin, expand(entry->value, project));
+    std::vector<const Entry*> dotted;
+    for (const Entry& entry : root.entries)
+      if (starts_with(entry.key, key + ".")) dotted.push_back(&entry);
+    std::stable_sort(dotted.begin(), dotted.end(), [](const Entry* left, const Entry* right) {
+      return left->written < right->written;
+    });
+    for (const Entry* entry : dotted)
+      values = merge(values, nest(entry->key, entry->key_origin, expand(entry->value, project)));
+    const Entry* const entry = values->find_entry(key);
+    return entry ? entry->value : nullptr;
+  }
+
+  NodePtr whole(const Node& root, const project::Project& project) {
+    auto mapping = std::make_shared<Node>(root);
+    mapping->entries.clear();
+    for (const Entry& entry : root.entries) {
+      Entry own = entry;
+      own.key = entry.key.substr(0, entry.key.find('.'));
+      if (mapping->find_entry(own.key)) continue;
+      own.value = root_value(root, own.key, project);
+      mapping->entries.push_back(std::move(own));
+    }
+    return mapping;
   }
 
   /// A config that thousands call without variables is read once a command.
@@ -262,13 +300,28 @@ class Expander {
     const ParsedConfig parsed =
         parse_config(called.project, *config, host_environment_, call.variables);
     require_experiment(*parsed.root, begin_of(parsed));
-    called.root = apply_dotted(without_template_arguments(parsed.root));
+    require_used(call, parsed);
+    called.root = without_template_arguments(parsed.root);
     if (call.variables.empty()) {
       const std::lock_guard lock(cache.mutex);
       const auto kept = cache.called.emplace(key, called).first;
       kept->second.project.shared = nullptr;  // the cache must not hold itself
     }
     return called;
+  }
+
+  /// Throws Error at a variable whose name stands in no template of the config.
+  static void require_used(const FromProject& call, const ParsedConfig& parsed) {
+    for (const auto& [name, origin] : call.variable_origins) {
+      const auto& templates = parsed.rendered.templates;
+      const bool is_used = std::any_of(templates.begin(), templates.end(), [&](const auto& used) {
+        return has_word(used.source->text, name);
+      });
+      if (is_used) continue;
+      throw Error("no template of '" + call.config_template + "' uses the variable '" + name + "'",
+                  origin,
+                  "the other project is asked for the same without it");
+    }
   }
 
   project::Project open(const fs::path& folder,
@@ -296,13 +349,16 @@ class Expander {
                               "name the whole config, not a prefix"));
   }
 
-  static const NodePtr& target(const Node& root, const Node& name, const FromProject& call) {
-    const Entry* entry = name.is_scalar() ? root.find_entry(name.text) : nullptr;
-    if (entry) return entry->value;
+  NodePtr target(const Node& root,
+                 const Node& name,
+                 const FromProject& call,
+                 const project::Project& project) {
+    if (NodePtr value = name.is_scalar() ? root_value(root, name.text, project) : nullptr)
+      return value;
     throw Error("'" + call.config_template + "' has no target " +
                     (name.is_scalar() ? "'" + name.text + "'" : "that is " + describe_kind(name)),
                 name.origin,
-                "it has " + join(texts_of(root.entries, &Entry::key), ", "));
+                "it has " + join(texts_of(without(root, is_dotted)->entries, &Entry::key), ", "));
   }
 
   NodePtr several(const Node& root,
@@ -314,7 +370,7 @@ class Expander {
     mapping->origin = names.origin;
     for (const NodePtr& name : names.items) {
       Entry entry;
-      entry.value = expand(target(root, *name, call), project);
+      entry.value = target(root, *name, call, project);
       entry.key = name->text;
       entry.key_origin = name->origin;
       mapping->entries.push_back(std::move(entry));
@@ -322,9 +378,11 @@ class Expander {
     return mapping;
   }
 
+  const fs::path folder_;  ///< of the project whose config is read
   const jinja::HostEnvironment& host_environment_;
   std::vector<std::string> stack_;
-  std::map<NodePtr, NodePtr> expanded_;  ///< holds the keys alive, so that no address is reused
+  /// By node and folder. Holds the keys alive, so that no address is reused.
+  std::map<std::pair<NodePtr, std::string>, NodePtr> expanded_;
 };
 
 }  // namespace
@@ -358,7 +416,7 @@ Document read_document(const project::Project& project,
                        const jinja::HostEnvironment& host_environment) {
   Document document{project, config.name, parsed.root, nullptr, begin_of(parsed)};
   if (!parsed.root->is_mapping() || graph_entry(*parsed.root)) return document;
-  Expander expander(host_environment);
+  Expander expander(project, host_environment);
   expander.enter(project, config.name, {});
   document.root = expander.expand(without_template_arguments(parsed.root), project);
   return document;

@@ -169,6 +169,15 @@ const Key* find_key(const std::string& path) {
   return nullptr;
 }
 
+bool is_path_key(const std::string& path) {
+  if (path == "external.working_directory" || path == "data.task.grammar" ||
+      path == "tokenizer.path")
+    return true;
+  const std::string last = path.substr(path.rfind('.') + 1);
+  if (starts_with(path, "data.")) return last == "path" || last == "evaluation_path";
+  return starts_with(path, "model.blocks.") && last == "file";
+}
+
 bool is_known_path(const std::string& path) {
   const std::vector<std::string> parts = split(path, '.');
   return std::any_of(all_keys().begin(), all_keys().end(), [&](const Key& key) {

@@ -46,6 +46,9 @@ std::string default_text(const Key& key);
 /// The key of a dotted path, with any name in it; null where there is none.
 const Key* find_key(const std::string& path);
 
+/// Whether the key's value is the path of a file or folder.
+bool is_path_key(const std::string& path);
+
 /// Whether the dotted path names a leaf or a section of the schema.
 bool is_known_path(const std::string& path);
 

@@ -14,9 +14,10 @@ namespace {
 
 void record(Origin& origin, const yaml::Entry& entry, const std::string& layer) {
   for (auto node = entry.overridden.rbegin(); node != entry.overridden.rend(); ++node) {
-    origin.replace({layer, short_text(**node), (*node)->origin, ""});
+    origin.replace({layer, short_text(**node), (*node)->origin, "", (*node)->project_folder});
   }
-  origin.replace({layer, short_text(*entry.value), entry.value->origin, ""});
+  const yaml::Node& value = *entry.value;
+  origin.replace({layer, short_text(value), value.origin, "", value.project_folder});
 }
 
 void take_back_excluded(Draft& draft, const std::set<std::string>& given) {

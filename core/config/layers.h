@@ -24,6 +24,7 @@ struct Setting {
   std::string text;          ///< the value as written
   SourceSpan origin;         ///< unknown for a default
   std::string derived_from;  ///< the key that this one follows from, "" where it was given itself
+  std::string project_folder = {};  ///< of another project, whose config gave it
 };
 
 /// Who gave a key its value, and what that replaced.

@@ -101,7 +101,7 @@ void check_positions(const Draft& draft, const std::string& name) {
 
 fs::path file_in(const std::vector<fs::path>& folders, const std::string& name) {
   for (const fs::path& folder : folders) {
-    if (is_file(folder / (name + ".py"))) return folder / (name + ".py");
+    if (is_seen_file(folder / (name + ".py"))) return folder / (name + ".py");
   }
   return {};
 }
@@ -147,7 +147,10 @@ void read_source(Draft& draft, const PathBases& bases, const std::string& name) 
   model::OwnBlock& block = draft.experiment.model.blocks.at(name);
   const std::string key = section + name + ".file", naming = naming_key(draft, name);
   if (block.file.empty()) {
-    block.file = file_in(bases.blocks, name).string();
+    std::vector<fs::path> folders = bases.blocks;
+    const fs::path project = draft.origins.at(naming).set_by.project_folder;
+    if (!project.empty()) folders.insert(folders.begin(), project / "blocks");
+    block.file = file_in(folders, name).string();
     derive(draft, key, naming, block.file);
   } else {
     complete_path(draft, key, block.file, bases);

@@ -1,5 +1,7 @@
 #include "core/config/resolve.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/config/backend.h"
@@ -28,6 +30,7 @@ DocumentParts split_document(const NodePtr& root, const ProblemSink& on_problem)
   DocumentParts document;
   auto sections = std::make_shared<Node>(*root);
   sections->entries.clear();
+  std::vector<const Entry*> dotted;
   NodePtr profiles_only = std::make_shared<Node>(*sections);
   for (const Entry& entry : root->entries) {
     const Assignment assignment{entry.key, entry.key_origin, entry.value};
@@ -37,12 +40,17 @@ DocumentParts split_document(const NodePtr& root, const ProblemSink& on_problem)
       profiles_only = merge(profiles_only, nest(entry.key, entry.key_origin, entry.value));
     } else if (is_dotted(entry.key)) {
       const auto is_known = [&] { check_path(assignment); };
-      if (attempt(on_problem, Problem::Kind::unknown_key, is_known))
-        document.assignments.push_back(assignment);
+      if (attempt(on_problem, Problem::Kind::unknown_key, is_known)) dotted.push_back(&entry);
     } else {
       sections->entries.push_back(entry);
     }
   }
+  // Two of them may concern each other: the one that was written last wins.
+  std::stable_sort(dotted.begin(), dotted.end(), [](const Entry* left, const Entry* right) {
+    return left->written < right->written;
+  });
+  for (const Entry* entry : dotted)
+    document.assignments.push_back({entry->key, entry->key_origin, entry->value});
   document.sections = sections;
   if (const Entry* profiles = profiles_only->find_entry("profiles"))
     document.profiles = profiles->value;
@@ -210,6 +218,17 @@ ResolvedConfig resolve(const Document& document, const ResolveOptions& given_opt
   if (!resolved.trains) resolved.json = model_only(resolved.json);
   resolved.origins = std::move(draft.origins);
   return resolved;
+}
+
+bool chooses_profile_by_device(const Document& document, const ResolveOptions& options) {
+  const DocumentParts parts = split_document(require_experiment(document), nullptr);
+  if (!parts.sections->find("train") || !parts.profiles || !parts.profiles->find("quick"))
+    return false;
+  ResolveOptions on_gpu = options, on_cpu = options;
+  on_gpu.backend_has_gpu = true;
+  on_cpu.backend_has_gpu = false;
+  return lay_layers(parts, on_gpu).experiment.profile !=
+         lay_layers(parts, on_cpu).experiment.profile;
 }
 
 std::vector<std::string> profiles_of(const Document& document) {

@@ -40,6 +40,10 @@ struct ResolvedConfig {
   std::vector<Error> obstacles;
 };
 
+/// Whether the device that trains the config decides which profile it has: `auto`, where the config
+/// declares `quick`. Throws Error for a config that cannot be resolved.
+bool chooses_profile_by_device(const Document& document, const ResolveOptions& options);
+
 /// The profiles that a run of the document may have: `full` and those that it declares.
 std::vector<std::string> profiles_of(const Document& document);
 

@@ -183,7 +183,7 @@ const TemplateFile* TemplateCache::find(const fs::path& folder, const std::strin
   }
   const std::lock_guard lock(entry->mutex);
   if (entry->is_loaded) return entry->file.get();
-  if (is_file(path)) {
+  if (is_seen_file(path)) {
     entry->file = std::make_unique<const TemplateFile>(read_template_file(path));
   }
   entry->is_loaded = true;

@@ -128,7 +128,7 @@ namespace {
 /// Keys of lingua's that no key of forge's corresponds to, of a key or of a whole section, with the
 /// reason.
 const std::map<std::string, std::string>& no_counterparts() {
-  static const char* const one_device = "forge trains on one device";
+  static const char* const one_device = "forge keeps the whole model on each device";
   static const char* const memory = "about memory and speed, not about the result";
   static const char* const host = "about the machines";
   static const std::map<std::string, std::string> list = {

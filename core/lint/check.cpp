@@ -68,6 +68,8 @@ std::vector<std::string> forwarded_variables(const CheckedConfig& checked) {
 void apply_rules(const CheckedConfig& checked, Findings& findings) {
   if (checked.is_experiment) {
     check_experiment(checked, findings);
+    check_text_outside_blocks(checked, findings);
+    check_unread_variables(checked, findings);
   } else {
     check_graph(checked, findings);
   }
@@ -103,7 +105,8 @@ Outcome check_config(const Task& task,
 /// Whether a rule's finding holds only where no other config shows the opposite: a block that
 /// overrides nothing here may do so elsewhere, where its template extends another.
 bool needs_all_configs(const std::string& rule) {
-  return rule == "unknown-block" || rule == "unused-inline" || rule == "duplicate-inline";
+  return rule == "unknown-block" || rule == "unused-inline" || rule == "duplicate-inline" ||
+         rule == "never-read";
 }
 
 /// By file, line, column, then by rule.

@@ -3,12 +3,23 @@
 
 #include "core/base/text.h"
 #include "core/config/document.h"
+#include "core/config/keys.h"
 #include "core/config/tree.h"
 #include "core/lint/rules.h"
 
 namespace forge::lint {
 
 using jinja::BlockInfo;
+
+std::string root_key(const std::string& line) {
+  const auto is_part = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.';
+  };
+  const auto end = std::find_if_not(line.begin(), line.end(), is_part);
+  if (end == line.begin() || end == line.end() || *end != ':') return "";
+  return std::string(line.begin(), end);
+}
 
 namespace {
 
@@ -86,6 +97,21 @@ class DottedKeyRule {
 
 }  // namespace
 
+namespace {
+
+/// What a key such as profiles.quick.train.max_steps gives its profile; null of other keys.
+yaml::NodePtr dotted_profile(const yaml::Entry& entry) {
+  constexpr const char* prefix = "profiles.";
+  if (!starts_with(entry.key, prefix)) return nullptr;
+  const size_t dot = entry.key.find('.', std::string(prefix).size());
+  if (dot == std::string::npos) return entry.value;
+  SourceSpan origin = entry.key_origin;
+  if (origin.column > 0) origin.column += static_cast<int>(dot) + 1;
+  return config::nest(entry.key.substr(dot + 1), origin, entry.value);
+}
+
+}  // namespace
+
 void check_dotted_keys(const CheckedConfig& checked, Findings& findings) {
   if (!checked.is_experiment) return;
   const yaml::Node& root = *checked.parsed.root;
@@ -93,7 +119,11 @@ void check_dotted_keys(const CheckedConfig& checked, Findings& findings) {
   const yaml::Node* profiles = root.find("profiles");
   for (const yaml::Entry& dotted : root.entries) {
     if (!config::is_dotted(dotted.key) || starts_with(dotted.key, ".")) continue;
+    if (starts_with(dotted.key, "profiles.")) continue;
     rule.compare(root, dotted.key, "", dotted);
+    for (const yaml::Entry& entry : root.entries)
+      if (const yaml::NodePtr profile = dotted_profile(entry))
+        rule.compare(*profile, dotted.key, "", dotted);
     if (!profiles || !profiles->is_mapping()) continue;
     for (const yaml::Entry& profile : profiles->entries)
       rule.compare(*profile.value, dotted.key, "", dotted);
@@ -112,17 +142,6 @@ const BlockInfo* overrides_of(const UsedTemplate& used) {
   return nullptr;
 }
 
-/// The key that a line gives at the root of a config: "model.canon.set: AC" -> "model.canon.set".
-std::string root_key(const std::string& line) {
-  const auto is_part = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.';
-  };
-  const auto end = std::find_if_not(line.begin(), line.end(), is_part);
-  if (end == line.begin() || end == line.end() || *end != ':') return "";
-  return std::string(line.begin(), end);
-}
-
 /// The keys that a block gives, in its order.
 std::vector<std::string> keys_of(const UsedTemplate& used, const BlockInfo& block) {
   const SourceText& source = *used.analysis->source;
@@ -137,9 +156,67 @@ std::vector<std::string> keys_of(const UsedTemplate& used, const BlockInfo& bloc
   return keys;
 }
 
+/// Whether two sections are of different kinds, such as two optimizers, whose keys differ anyhow.
+bool are_of_two_kinds(const yaml::Node& left, const yaml::Node& right) {
+  const auto differ = [&](const char* key) {
+    const yaml::Node *own = left.find(key), *other = right.find(key);
+    return own && (!other || config::short_text(*own) != config::short_text(*other));
+  };
+  return differ("type") || differ("kind") || differ("source");
+}
+
+/// The keys of the section that the entry's has replaced, and that it lacks.
+std::vector<std::string> lost_keys(const yaml::Entry& section) {
+  std::vector<std::string> lost;
+  if (section.overridden.empty() || !section.value->is_mapping()) return lost;
+  const yaml::Node &own = *section.value, &inherited = *section.overridden.front();
+  if (!inherited.is_mapping() || !own.tag.empty() || !inherited.tag.empty()) return lost;
+  if (own.entries.empty() || are_of_two_kinds(own, inherited)) return lost;
+  for (const yaml::Entry& entry : inherited.entries)
+    if (!own.find(entry.key)) lost.push_back(entry.key);
+  return lost;
+}
+
+bool lies_in(const SourceSpan& span, const UsedTemplate& used, const BlockInfo& block) {
+  return span.source == used.loaded->source && span.line > block.span.line &&
+         span.line <= block.last_line;
+}
+
+void check_replaced_sections(const CheckedConfig& checked,
+                             const UsedTemplate& used,
+                             const BlockInfo& own,
+                             Findings& findings) {
+  constexpr size_t most = 6;
+  for (const yaml::Entry& section : checked.parsed.root->entries) {
+    std::vector<std::string> lost = lost_keys(section);
+    if (lost.empty() || config::is_dotted(section.key) || !config::is_known_path(section.key))
+      continue;
+    if (!lies_in(section.key_origin, used, own)) continue;
+    if (lost.size() > most) {
+      lost.resize(most);
+      lost.emplace_back("…");
+    }
+    const yaml::Entry& first = section.value->entries.front();
+    findings.push_back({Severity::warning,
+                        "section-replaced",
+                        section.key_origin,
+                        "this section replaces the inherited section '" + section.key +
+                            "', and with it " + join(lost, ", ") + ": " +
+                            section.overridden.front()->origin.describe(),
+                        "dotted keys change some and keep the others: " + section.key + "." +
+                            first.key + ": " + config::short_text(*first.value),
+                        section.key});
+  }
+}
+
 }  // namespace
 
 void check_overrides(const CheckedConfig& checked, Findings& findings) {
+  if (checked.is_experiment) {
+    for (const UsedTemplate& used : checked.templates)
+      if (const BlockInfo* own = overrides_of(used))
+        check_replaced_sections(checked, used, *own, findings);
+  }
   for (const UsedTemplate& used : checked.templates) {
     const BlockInfo* own = overrides_of(used);
     if (!own || own->uses_super) continue;

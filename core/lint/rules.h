@@ -96,6 +96,12 @@ void check_parent(const CheckedConfig& checked, Findings& findings);
 /// duplicate-inline, unused-inline
 void check_inline_templates(const CheckedConfig& checked, Findings& findings);
 
+/// outside-blocks: a key of forge's configs in no block of a template that extends another one.
+void check_text_outside_blocks(const CheckedConfig& checked, Findings& findings);
+
+/// never-read: a variable that is set, and that no template of the config reads behind that.
+void check_unread_variables(const CheckedConfig& checked, Findings& findings);
+
 /// never-set: a variable that is read with a default everywhere and set nowhere.
 void check_variables(const CheckedConfig& checked, Findings& findings);
 
@@ -114,6 +120,10 @@ struct YamlVersionDifference {
 /// Nothing where both read the same.
 std::optional<YamlVersionDifference> yaml_version_difference(std::string_view plain);
 
+/// The key that a line gives at the root of a config: "model.canon.set: AC" -> "model.canon.set";
+/// "" for other lines.
+std::string root_key(const std::string& line);
+
 /// repeated-key: a key that one block of one template gives twice.
 void check_repeated_keys(const CheckedConfig& checked, Findings& findings);
 
@@ -122,6 +132,7 @@ void check_repeated_keys(const CheckedConfig& checked, Findings& findings);
 void check_dotted_keys(const CheckedConfig& checked, Findings& findings);
 
 /// overrides-without-super: a block `overrides` that drops keys of an inherited one.
+/// section-replaced: a section in such a block that drops keys of the inherited section.
 void check_overrides(const CheckedConfig& checked, Findings& findings);
 
 }  // namespace forge::lint

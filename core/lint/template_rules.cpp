@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/base/text.h"
+#include "core/config/keys.h"
 #include "core/jinja/builtins.h"
 #include "core/lint/rules.h"
 
@@ -107,6 +108,29 @@ void check_blocks(const CheckedConfig& checked, Findings& findings) {
   }
 }
 
+void check_text_outside_blocks(const CheckedConfig& checked, Findings& findings) {
+  for (const UsedTemplate& used : checked.templates) {
+    if (ancestors_of(used, checked).empty()) continue;
+    const SourceText& source = *used.analysis->source;
+    const std::vector<std::string> lines = split(source.text, '\n');
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const int line = source.first_line + int(i);
+      const std::string key = root_key(lines[i]);
+      const bool is_setting = !key.empty() && config::is_known_path(key.substr(0, key.find('.')));
+      if (!is_setting || used.analysis->block_at(line)) continue;
+      findings.push_back({Severity::warning,
+                          "outside-blocks",
+                          make_span(used.analysis->source, line, 1),
+                          "'" + key +
+                              "' is dropped: this template extends another one, and no "
+                              "block holds this line",
+                          "put the line [overrides] above it, by itself, and == super() below that",
+                          key});
+      break;  // what follows is most often dropped, too
+    }
+  }
+}
+
 namespace {
 
 bool is_used(const CheckedConfig& checked, const TemplateAnalysis& part) {
@@ -155,6 +179,15 @@ bool looks_like_a_title(const std::string& name) {
   return name.find_first_of("./") == std::string::npos;
 }
 
+/// Whether a line of it gives a key of forge's configs: without them another model is trained.
+bool holds_settings(const TemplateAnalysis& part) {
+  const std::vector<std::string> lines = split(part.source->text, '\n');
+  return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    const std::string key = root_key(line);
+    return !key.empty() && config::is_known_path(key.substr(0, key.find('.')));
+  });
+}
+
 }  // namespace
 
 void check_inline_templates(const CheckedConfig& checked, Findings& findings) {
@@ -166,7 +199,7 @@ void check_inline_templates(const CheckedConfig& checked, Findings& findings) {
     if (parts.size() > 1) check_duplicates(checked, parts, findings);
     for (const TemplateAnalysis* part : parts) {
       if (!looks_like_a_title(name) || is_used(checked, *part) || is_named(checked, name)) continue;
-      findings.push_back({Severity::note,
+      findings.push_back({holds_settings(*part) ? Severity::warning : Severity::note,
                           "unused-inline",
                           part->marker,
                           "this line ends the template above: what follows is the inline template "
@@ -288,6 +321,99 @@ std::vector<std::string> known_paths(const CheckedConfig& checked, const Views& 
 }
 
 }  // namespace
+
+namespace {
+
+/// What the templates of a config read, and where.
+using Reads = std::map<std::string, std::vector<std::pair<const TemplateAnalysis*, int>>>;
+
+Reads reads_of(const CheckedConfig& checked) {
+  Reads reads;
+  for (const TemplateAnalysis* part : checked.parts)
+    for (const VariableRead& read : part->reads)
+      reads[read.path].emplace_back(part, read.span.line);
+  return reads;
+}
+
+/// The name of the outermost block around a line, "".
+std::string block_around(const TemplateAnalysis& part, int line) {
+  const BlockInfo* const block = part.block_at(line);
+  if (!block) return "";
+  return block->enclosing.empty() ? block->name : block->enclosing;
+}
+
+/// Whether a block calls super() only below the line, and an inherited one of its name sets the
+/// same path.
+bool is_overwritten(const CheckedConfig& checked,
+                    const UsedTemplate& used,
+                    const VariableWrite& write) {
+  const BlockInfo* const own = used.analysis->block_at(write.span.line);
+  if (!own || !own->uses_super) return false;
+  const SourceText& source = *used.analysis->source;
+  const std::vector<std::string> lines = split(source.text, '\n');
+  for (int line = own->span.line; line < write.span.line; ++line) {
+    const auto index = static_cast<size_t>(line - source.first_line);
+    if (index < lines.size() && lines[index].find("super()") != std::string::npos) return false;
+  }
+  const std::vector<const UsedTemplate*> ancestors = ancestors_of(used, checked);
+  return std::any_of(ancestors.begin(), ancestors.end(), [&](const UsedTemplate* ancestor) {
+    const std::vector<VariableWrite>& writes = ancestor->analysis->writes;
+    return std::any_of(writes.begin(), writes.end(), [&](const VariableWrite& other) {
+      return other.path == write.path &&
+             block_around(*ancestor->analysis, other.span.line) == own->name;
+    });
+  });
+}
+
+/// Why setting it changes nothing; "" where it may.
+std::string why_unread(const CheckedConfig& checked,
+                       const UsedTemplate& used,
+                       const VariableWrite& write,
+                       const Reads& reads) {
+  const auto found = reads.find(write.path);
+  if (found == reads.end()) return "no template of this config reads '" + write.path + "'";
+  const std::string block = block_around(*used.analysis, write.span.line);
+  const auto is_there = [&](const auto& read) {
+    return block_around(*read.first, read.second) == block;
+  };
+  const bool is_last = block == "overrides";
+  if (is_last && std::none_of(found->second.begin(), found->second.end(), is_there))
+    return "'" + write.path + "' is read only above the block 'overrides'";
+  if (is_overwritten(checked, used, write))
+    return "super() below it sets '" + write.path + "' again";
+  return "";
+}
+
+/// "ns.mixer" for mixer or ns.mixers.
+std::string read_in_place_of(const std::string& path, const Reads& reads) {
+  std::vector<std::string> known;
+  for (const auto& [other, places] : reads) {
+    if (last_name(other) == path) return "did you mean '" + other + "'?";
+    known.push_back(other);
+  }
+  return did_you_mean(path, known);
+}
+
+}  // namespace
+
+void check_unread_variables(const CheckedConfig& checked, Findings& findings) {
+  const Reads reads = reads_of(checked);
+  for (const UsedTemplate& used : checked.templates) {
+    for (const VariableWrite& write : used.analysis->writes) {
+      if (write.kind != VariableWrite::Kind::assignment || write.makes_namespace) continue;
+      const std::string why = why_unread(checked, used, write, reads);
+      if (why.empty()) continue;
+      findings.push_back({Severity::warning,
+                          "never-read",
+                          write.span,
+                          why + ": setting it here changes nothing",
+                          reads.count(write.path) > 0
+                              ? "set it in [config_metadata], below == super()"
+                              : read_in_place_of(write.path, reads),
+                          write.path});
+    }
+  }
+}
 
 void check_variables(const CheckedConfig& checked, Findings& findings) {
   std::vector<const VariableRead*> reads = reads_with_fallback(checked);

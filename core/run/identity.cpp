@@ -59,6 +59,11 @@ bool changes_numbers(const std::string& key) {
       });
 }
 
+void drop_grammar(Json& experiment) {
+  const Json::json_pointer task("/data/task");
+  if (experiment.contains(task) && experiment[task].is_object()) experiment[task].erase("grammar");
+}
+
 Json identity_config(const Json& experiment) {
   Json part = experiment;
   if (!part.is_object()) return part;
@@ -78,6 +83,7 @@ Json identity_config(const Json& experiment) {
                           "tokenizer.path",
                           "external.working_directory"})
     drop(key);
+  drop_grammar(part);
   drop_inactive_sources(part);
   config::reduce_own_blocks(part);
   // A backend of forge's own has no command, and its section says nothing.
@@ -90,8 +96,10 @@ Json identity_config(const Json& experiment) {
 
 std::vector<Json::json_pointer> places_of_data(const Json& config) {
   using Pointer = Json::json_pointer;
-  std::vector<Pointer> places = {
-      Pointer("/data/path"), Pointer("/data/evaluation_path"), Pointer("/tokenizer/path")};
+  std::vector<Pointer> places = {Pointer("/data/path"),
+                                 Pointer("/data/evaluation_path"),
+                                 Pointer("/data/task/grammar"),
+                                 Pointer("/tokenizer/path")};
   const Pointer sources("/data/sources");
   if (!config.contains(sources) || !config[sources].is_object()) return places;
   for (const auto& [name, source] : config[sources].items()) {

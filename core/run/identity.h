@@ -40,14 +40,18 @@ bool changes_numbers(const std::string& key);
 
 /// The experiment's JSON without the keys that cannot change a number (changes_numbers); and
 /// without data.path, data.evaluation_path,
-/// tokenizer.path and train.initial_weights, for which hashes of their content stand: the same text
-/// in another folder is the same data, of each source of a mixture too; a source of weight 0 is
-/// none. Where an external backend is started is left out too: Identity::program stands for the
-/// files that it finds there. Its command and environment, which may well change what it computes,
-/// are not left out.
-/// Of a block of one's own the hash of its source is there, and neither its file's place nor its
-/// description. train.deterministic is there as it came out on the run's device.
+/// data.task.grammar, tokenizer.path and train.initial_weights, for which hashes of their content
+/// stand: the same text in another folder is the same data, of each source of a mixture too; a
+/// source of weight 0 is none. Where an external backend is started is left out too:
+/// Identity::program stands for the files that it finds there. Its command and environment, which
+/// may well change what it computes, are not left out. Of a block of one's own the hash of its
+/// source is there, and neither its file's place nor its description. train.deterministic is there
+/// as it came out on the run's device.
 nlohmann::json identity_config(const nlohmann::json& experiment);
+
+/// Takes out the path of a task's grammar, which a fingerprint of the data stands for. Runs were
+/// made when it was part of an identity.
+void drop_grammar(nlohmann::json& experiment);
 
 /// A key of identity_config without the seed: what all seeds of a config have in common.
 std::string config_key(const nlohmann::json& experiment);

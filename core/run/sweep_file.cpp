@@ -1,6 +1,7 @@
 #include "core/run/sweep_file.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -28,8 +29,13 @@ std::string value_text(const yaml::Node& node, bool within_brackets = false) {
       for (const yaml::Entry& entry : node.entries)
         parts.push_back(quoted(entry.key) + ": " + value_text(*entry.value, true));
       return "{" + join(parts, ",") + "}";
-    case yaml::Node::Kind::string:
-      return node.plain && !within_brackets ? node.text : quoted(node.text);
+    case yaml::Node::Kind::string: {
+      // 1e-3 is a text for YAML 1.1, and a number for the key that takes one.
+      const bool is_word = std::all_of(node.text.begin(), node.text.end(), [](unsigned char byte) {
+        return std::isalnum(byte) || byte == '.' || byte == '+' || byte == '-' || byte == '_';
+      });
+      return node.plain && (!within_brackets || is_word) ? node.text : quoted(node.text);
+    }
     case yaml::Node::Kind::null: return "null";
     // As read: --set refuses 010, which is 8 in a file.
     case yaml::Node::Kind::integer: return std::to_string(node.integer);

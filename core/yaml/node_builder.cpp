@@ -192,6 +192,7 @@ void MappingBuilder::merge(const Node& value) {
 }
 
 void MappingBuilder::put(Entry entry, bool is_own) {
+  entry.written = ++written_;
   const auto [found, is_new] = index_.emplace(identity_of(entry), entries_.size());
   if (is_new) {
     entries_.push_back(std::move(entry));

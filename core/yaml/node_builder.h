@@ -63,6 +63,7 @@ class MappingBuilder {
   std::vector<Entry> merged_, own_, entries_;
   std::vector<bool> owned_;  ///< of entries_: whether the value is of the mapping itself
   std::unordered_map<std::string, size_t> index_;  ///< into entries_
+  size_t written_ = 0;                             ///< Entry::written of the last one
 };
 
 /// Builds nodes from events, without recursion.

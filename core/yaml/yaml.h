@@ -24,6 +24,7 @@ struct Entry {
   std::vector<NodePtr>
       overridden;      ///< values this one replaced (duplicate keys, merges), nearest first
   size_t repeats = 0;  ///< how many of those, the nearest, are of the same key of this mapping
+  size_t written = 0;  ///< place of the value in the text, where `entries` has that of the key
 };
 
 /// A YAML value that knows where it came from. Scalars are resolved by YAML 1.1 (PyYAML's
@@ -42,6 +43,8 @@ struct Node {
   std::vector<NodePtr> items;  ///< of a sequence
   std::vector<Entry> entries;  ///< of a mapping, in order; unique keys
   SourceSpan origin;
+  /// Of the project whose config it was taken from; "": of the one that is read.
+  std::string project_folder = {};
 
   bool is_null() const { return kind == Kind::null; }
   bool is_scalar() const { return kind != Kind::sequence && kind != Kind::mapping; }

@@ -15,6 +15,7 @@
 #include "core/base/tail.h"
 #include "core/base/text.h"
 #include "tests/support/catch.h"
+#include "tests/support/other_user.h"
 #include "tests/support/support.h"
 
 namespace forge {
@@ -447,4 +448,21 @@ TEST_CASE("a folder that a limit keeps from being listed is not empty",
 }
 
 }  // namespace
+TEST_CASE("a file that cannot be seen is not passed over for another one", "[hostile]") {
+  const TemporaryFolder folder;
+  folder.write("there/a.yaml", "");
+  CHECK(is_seen_file(folder / "there/a.yaml"));
+  CHECK_FALSE(is_seen_file(folder / "there/b.yaml"));
+  CHECK_FALSE(is_seen_file(folder / "gone/a.yaml"));
+  CHECK_FALSE(is_seen_file(folder / "there"));
+  fs::create_symlink(folder / "gone.yaml", folder / "there/link.yaml");
+  CHECK(contains(error_of([&] { is_seen_file(folder / "there/link.yaml"); }), "leads nowhere"));
+  if (::geteuid() != 0) return;  // only root can be two users
+  fs::permissions(folder / "there", fs::perms::none);
+  CHECK(contains(tests::words_of_other_user([&] {
+                   return std::string(is_seen_file(folder / "there/a.yaml") ? "seen" : "not there");
+                 }),
+                 "cannot look at"));
+}
+
 }  // namespace forge

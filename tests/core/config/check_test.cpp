@@ -489,5 +489,47 @@ TEST_CASE("keys of several processes are in the JSON only where they are set") {
   REQUIRE(back.parallel.processes.is_auto());
 }
 
+TEST_CASE("keys that the schedule does not read are refused, but for inherited ones") {
+  CHECK(contains(small_refusal({"schedule.type=cosine", "schedule.min_lr=1e-5"}),
+                 "schedule.min_lr 1e-5 has no meaning where schedule.type is cosine"));
+  CHECK(contains(small_refusal({"schedule.lr_min_ratio=0.2"}), "schedule.type is infinite_lr"));
+  CHECK(
+      small_accepted({"schedule.type=cosine", "schedule.lr_min_ratio=0.2"}).schedule.lr_min_ratio ==
+      0.2);
+  const ConfigFixture fixture;
+  const std::string base = "schedule: {constant_lr: 1e-4, cooldown_steps: 2}\n";
+  CHECK(fixture.small(base, {"schedule.type=linear"}).experiment.schedule.type == "linear");
+  CHECK(contains(fixture.small_error(base + "schedule.type: linear\n"), "constant_lr"));
+}
+
+TEST_CASE("weights in a template are a folder's or those of a run by its whole id") {
+  const ConfigFixture fixture;
+  const auto obstacle = [&](const std::string& name) {
+    const auto resolved = fixture.small("train.initial_weights: " + name + "\n");
+    return resolved.obstacles.empty() ? "" : resolved.obstacles[0].message();
+  };
+  CHECK(obstacle("base-0c6e1819fccd").empty());
+  CHECK(obstacle("base-0c6e1819fccd-2").empty());
+  CHECK(contains(obstacle("base"), "no folder "));
+  const auto typed = [&] { return fixture.small_error("", {"train.initial_weights=base"}); };
+  CHECK(typed().empty());
+  fs::create_symlink("nowhere", fixture.files.folder / "base");
+  CHECK(contains(typed(), "no model in "));
+}
+
+TEST_CASE("a typed key of a mixer that a template has replaced is refused") {
+  const ConfigFixture fixture;
+  fixture.files.folder.write("projects/p/templates/base.yaml",
+                             std::string(tests::small_config) +
+                                 "model.layers: [attention]\n{% block more %}{% endblock %}\n");
+  const std::string gla =
+      "{% extends 'base.yaml' %}{% block more %}\nmodel.layers: [gla5]\n"
+      "model.gla5.num_heads: 2\n{% endblock %}\n";
+  CHECK(fixture.resolve(gla).experiment.model.layers.at(0).mixer == "gla5");
+  CHECK(contains(fixture.error(gla, {"model.attention.window=16"}),
+                 "has no meaning where model.layers has no attention"));
+  CHECK(fixture.resolve(gla, {"model.gla5.num_heads=4"}).trains);
+}
+
 }  // namespace
 }  // namespace forge::config

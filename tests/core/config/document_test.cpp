@@ -198,5 +198,35 @@ TEST_CASE("tagged containers of a config are plain values") {
   REQUIRE(contains(fixture.small_error("optimizer: {betas: !list {a: 1}}\n"), "betas"));
 }
 
+TEST_CASE("dotted keys of a config apply to what it takes from another one") {
+  SubProjectFixture fixture;
+  fixture.files.add_config("p/models",
+                           "canon",
+                           "model: !call:forge:from_project\n  project_dir: .\n"
+                           "  config_template: m\n  targets: model\n"
+                           "model.canon.set: A\nmodel.canon.set: AC\n");
+  const ResolvedConfig resolved = fixture.resolve(
+      training("  project_dir: models\n  config_template: canon\n  targets: model\n"));
+  CHECK(resolved.experiment.model.canon.set == "AC");
+  CHECK(resolved.experiment.model.hidden_size == 64);
+}
+
+TEST_CASE("a path that another project's config gives is relative to that project") {
+  SubProjectFixture fixture;
+  for (const char* folder : {"projects/p/texts/t.txt", "projects/p/models/texts/t.txt"})
+    fixture.files.folder.write(folder, "text\n");
+  fixture.files.add_config("p/models", "data", "data: {source: text, path: texts/t.txt}\n");
+  const std::string call =
+      "data: !call:forge:from_project\n  project_dir: models\n  config_template: data\n"
+      "  targets: data\n";
+  const auto path_of = [&](const std::string& more, std::vector<std::string> overrides) {
+    return fixture.small(more, std::move(overrides)).experiment.data.path;
+  };
+  const std::string projects = (fixture.files.folder / "projects/p").string();
+  CHECK(path_of(call, {}) == projects + "/models/texts/t.txt");
+  CHECK(path_of("data: {source: text, path: texts/t.txt}\n", {}) == projects + "/texts/t.txt");
+  CHECK(path_of(call + "data.path: texts/t.txt\n", {}) == projects + "/texts/t.txt");
+}
+
 }  // namespace
 }  // namespace forge::config

@@ -39,7 +39,7 @@ TEST_CASE("settings of a layer are laid upon the model for that layer alone") {
 TEST_CASE("a layer's settings are in the JSON as far as they differ, and come back") {
   const auto resolved = ConfigFixture().small(
       "model.layers: [attention, {mixer: attention, attention: {num_heads: 2, qk_norm: none}}, "
-      "{mixer: attention, mlp: {kind: swiglu}}]\n");
+      "{mixer: attention, mlp: {kind: swiglu}}]\nmodel.num_layers: 3\n");
   CHECK(resolved.json["model"]["layers"] == json::parse(R"(["attention",
       {"mixer": "attention", "attention": {"head_dim": 32, "num_heads": 2, "num_kv_heads": 2}},
       "attention"])"));
@@ -84,12 +84,12 @@ TEST_CASE("each block of a hybrid uses the Canon letters that it has") {
   CHECK(counts.of("short_conv") == 4 * 4 * 64);
 }
 
-TEST_CASE("a mixer beyond the last layer is completed all the same") {
-  const model::ModelConfig model =
-      ConfigFixture()
-          .small("model.gdn2.num_heads: 4\nmodel.num_layers: 1\nmodel.layers: [gdn2, attention]\n")
-          .experiment.model;
-  CHECK(model.attention.head_dim == 16);
+TEST_CASE("a list of more layers than the model has is refused, whatever set which") {
+  const ConfigFixture fixture;
+  const std::string hybrid = "model.gdn2.num_heads: 4\nmodel.layers: [gdn2, attention]\n";
+  CHECK(fixture.small(hybrid).trains);
+  CHECK(tests::contains(fixture.small_error(hybrid, {"model.num_layers=1"}),
+                        "model.layers names 2 layers, and the model has 1"));
 }
 
 TEST_CASE("an element of model.layers without a mixer is refused at its place") {

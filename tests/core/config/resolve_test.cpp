@@ -305,5 +305,29 @@ TEST_CASE("a config without a model says how to give one") {
   REQUIRE(contains(ConfigFixture().error(""), "a config is a mapping of keys, not null"));
 }
 
+TEST_CASE("of dotted keys that concern each other the one that was written last wins") {
+  const ConfigFixture fixture;
+  const Experiment last =
+      fixture.small("train.max_steps: 100\ntrain.max_tokens: 2000000\ntrain.max_steps: 20\n")
+          .experiment;
+  CHECK(last.train.max_steps == 20);
+  CHECK(last.train.max_tokens == 0);
+  CHECK(fixture.small("model.canon.set: A\nmodel.canon: {set: AB}\nmodel.canon.set: AC\n")
+            .experiment.model.canon.set == "AC");
+}
+
+TEST_CASE("the device chooses the profile of a config that has a quick one") {
+  const ConfigFixture fixture;
+  const auto depends = [&](const std::string& more, std::vector<std::string> overrides) {
+    fixture.files.add_config("p", "c", small_config + more);
+    const ResolveOptions options = tests::fixed_options(std::move(overrides));
+    return chooses_profile_by_device(
+        read_document(fixture.files.project("p"), "c", options.host_environment), options);
+  };
+  CHECK(depends("", {}));
+  CHECK_FALSE(depends("", {"profile=full"}));
+  CHECK_FALSE(depends("profile: long\n", {}));
+}
+
 }  // namespace
 }  // namespace forge::config

@@ -312,8 +312,12 @@ TEST_CASE("a profile below an inherited dotted key is found, and a section below
               "-- extends 'configs/variant.yaml'\n[body]\n== super()\n"
               "profiles: {quick: {model: {canon: {set: B}}}}\n")
       .config("own", "model.canon: {set: A, kernel: 4}\nmodel: {canon: {set: B, kernel: 4}}\n");
+  check.config("dotted_profile",
+               "-- extends 'configs/variant.yaml'\n[overrides]\n== super()\n"
+               "profiles.quick.model.canon.set: B\n");
   CHECK(check.found({"dotted-key-wins"}) ==
         Lines{"warning dotted-key-wins child.yaml:4:36 model.canon.set",
+              "warning dotted-key-wins dotted_profile.yaml:4:28 model.canon.set",
               "warning dotted-key-wins own.yaml:2:17 model.canon.set"});
 }
 
@@ -384,6 +388,21 @@ TEST_CASE("a quote at the end of an argument's name is found") {
   CheckFixture check;
   check.config("c", "main: 1\ndynamic_args:\n  - names: --num-heads\"\n    type: int\n");
   CHECK(check.found({"stray-quote"}) == Lines{"warning stray-quote c.yaml:3:5 num_heads"});
+}
+
+TEST_CASE("a section of the overrides that drops keys of the inherited one is found") {
+  CheckFixture check;
+  check
+      .file("base.yaml",
+            "[body]\ntrain:\n  max_steps: 5\n  seq_len: 64\noptimizer: {type: adamw, lr: 1}\n"
+            "[overrides]\n")
+      .config("lost", "-- extends 'base.yaml'\n[overrides]\ntrain:\n  max_steps: 7\n")
+      .config("kept", "-- extends 'base.yaml'\n[overrides]\ntrain: {max_steps: 7, seq_len: 8}\n")
+      .config("other", "-- extends 'base.yaml'\n[overrides]\noptimizer: {type: lion}\n")
+      .config("dotted", "-- extends 'base.yaml'\n[overrides]\ntrain.max_steps: 7\n");
+  CHECK(check.found({"section-replaced"}) == Lines{"warning section-replaced lost.yaml:3:1 train"});
+  CHECK(contains(check.only("section-replaced").message, "with it seq_len: "));
+  CHECK(contains(check.only("section-replaced").hint, "train.max_steps: 7"));
 }
 
 }  // namespace

@@ -204,5 +204,45 @@ TEST_CASE("variables of the command line are known") {
   CHECK(check.report(variables).count(lint::Severity::note) == 0);
 }
 
+TEST_CASE("settings below a title between dashes are lost, which is a warning") {
+  CheckFixture check;
+  check.config("c", "model: {}\n# --- optimizer ---\noptimizer.lr: 1\n");
+  CHECK(check.found({"unused-inline"}) == Lines{"warning unused-inline c.yaml:2:7 optimizer"});
+}
+
+/// A base that reads ns.mixer, and has a block for overrides.
+struct MixerCheck : CheckFixture {
+  MixerCheck() {
+    file("base.yaml",
+         "-- set ns = namespace()\n[config_metadata]\n-- set ns.mixer = 'gla5'\n"
+         "[body]\nmodel: {layers: [{{ ns.mixer }}]}\n[overrides]\n");
+  }
+};
+
+TEST_CASE("keys outside of all blocks of a config that extends another are found") {
+  MixerCheck check;
+  check.config("bare", "-- extends 'base.yaml'\nmodel.canon.set: AC\ntrain.max_steps: 5\n")
+      .config("comment", "-- extends 'base.yaml'\n[overrides]  # mine\ntrain.max_steps: 5\n")
+      .config("fine", "-- extends 'base.yaml'\n# a word\n[overrides]\ntrain.max_steps: 5\n")
+      .config("alone", "train.max_steps: 5\n");
+  CHECK(check.found({"outside-blocks"}) ==
+        Lines{"warning outside-blocks bare.yaml:2:1 model.canon.set",
+              "warning outside-blocks comment.yaml:3:1 train.max_steps"});
+}
+
+TEST_CASE("a variable that no template reads behind it is found") {
+  MixerCheck check;
+  const std::string begin = "-- extends 'base.yaml'\n[config_metadata]\n";
+  check.config("a_slip", begin + "== super()\n-- set ns.mixers = 'mamba2'\n")
+      .config("b_plain", begin + "== super()\n-- set mixer = 'mamba2'\n")
+      .config("c_early", begin + "-- set ns.mixer = 'mamba2'\n== super()\n")
+      .config("d_late", "-- extends 'base.yaml'\n[overrides]\n-- set ns.mixer = 'mamba2'\n")
+      .config("e_fine", begin + "== super()\n-- set ns.mixer = 'mamba2'\n");
+  CHECK(check.found({"never-read"}) == Lines{"warning never-read a_slip.yaml:4:8 ns.mixers",
+                                             "warning never-read b_plain.yaml:4:8 mixer",
+                                             "warning never-read c_early.yaml:3:8 ns.mixer",
+                                             "warning never-read d_late.yaml:3:8 ns.mixer"});
+}
+
 }  // namespace
 }  // namespace forge::tests

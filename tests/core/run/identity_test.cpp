@@ -157,5 +157,16 @@ TEST_CASE("every part of an identity that differs is named, keys of the config f
   REQUIRE(found[7].left == "\"\"");
 }
 
+TEST_CASE("a grammar in another folder is the same data", "[run][identity]") {
+  const auto of = [](const char* path) {
+    json config = experiment();
+    config["data"] = {{"source", "task"}, {"task", {{"name", "lano"}, {"grammar", path}}}};
+    return config;
+  };
+  CHECK(identity_config(of("/a/g.json")) == identity_config(of("/b/g.json")));
+  const std::vector<json::json_pointer> places = places_of_data(of("/a/g.json"));
+  CHECK(std::count(places.begin(), places.end(), json::json_pointer("/data/task/grammar")) == 1);
+}
+
 }  // namespace
 }  // namespace forge::run

@@ -24,7 +24,7 @@ TEST_CASE("a sweep file names configs, seeds and the values of keys", "[run][swe
       "configs: [train_llama, \"train_canon_*\"]\n"
       "values:\n"
       "  optimizer.lr: [3e-4, 1e-3, 0.5]\n"
-      "  optimizer.betas: [[0.9, 0.98], [0.9, 0.999]]\n"
+      "  optimizer.betas: [[0.9, 0.98], [0.9, 1e-3]]\n"
       "  model.canon.set: [\"\", AC]\n"
       "seeds: [1, 2]\n");
   REQUIRE(file.name == "rates");
@@ -35,7 +35,7 @@ TEST_CASE("a sweep file names configs, seeds and the values of keys", "[run][swe
   REQUIRE(file.sweeps[0].values == Texts{"1", "2"});
   REQUIRE(file.sweeps[1].path == "optimizer.lr");
   REQUIRE(file.sweeps[1].values == Texts{"3e-4", "1e-3", "0.5"});
-  REQUIRE(file.sweeps[2].values == Texts{"[0.9,0.98]", "[0.9,0.999]"});
+  REQUIRE(file.sweeps[2].values == Texts{"[0.9,0.98]", "[0.9,1e-3]"});
   REQUIRE(file.sweeps[3].values == Texts{"\"\"", "AC"});
   REQUIRE(sweep_points(file.sweeps).size() == 24);
   // A file's numbers are YAML's, which --set would refuse to guess.
