@@ -398,6 +398,9 @@ std::vector<tables::Ablation> build_tables(const Context& context,
     ablation_options.current_data = [&](const nlohmann::json& config) {
       return context.current_fingerprints(config);
     };
+    ablation_options.current_weights = [&](const nlohmann::json& config) {
+      return context.current_weights(config, project);
+    };
     tables::Ablation ablation = tables::build_ablation(table, findings.runs, ablation_options);
     for (const tables::ExcludedRuns& other : findings.excluded) {
       const bool in_table =

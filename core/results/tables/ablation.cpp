@@ -176,8 +176,12 @@ void add_evaluation_rows(const EvaluationRowsOf& rows_of, Ablation& ablation) {
       for (size_t i = 0; i < own.losses.size(); ++i) mean.losses[i] += own.losses[i];
       ++runs;
     }
-    for (double& loss : mean.losses) loss /= runs;
-    row.evaluation_rows = std::move(mean);
+    // A row of which nothing is scored is none.
+    for (size_t i = 0; i < mean.losses.size(); ++i) {
+      if (mean.tokens[i] == 0) continue;
+      row.evaluation_rows.losses.push_back(mean.losses[i] / runs);
+      row.evaluation_rows.tokens.push_back(mean.tokens[i]);
+    }
   }
 }
 

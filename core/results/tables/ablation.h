@@ -200,6 +200,9 @@ using CurrentConfig = std::function<nlohmann::json(
 /// The fingerprints of the files that a config names, as they are now; "" where they are not known.
 using CurrentData = std::function<data::DataFingerprints(const nlohmann::json& config)>;
 
+/// The hash of the weights that a config names, as they are now; "" where they are not known.
+using CurrentWeights = std::function<std::string(const nlohmann::json& config)>;
+
 struct AblationOptions {
   std::string profile;  ///< "": the one that fills the most rows
   std::optional<Published> published;
@@ -227,6 +230,8 @@ struct AblationOptions {
   CurrentConfig current_config = {};
   /// Without it a text that was edited since is not noticed.
   CurrentData current_data = {};
+  /// Without it initial weights that were replaced since are not noticed.
+  CurrentWeights current_weights = {};
 };
 
 /// Fills a table from the runs of its project. A row shows the newest completed run of each seed

@@ -83,8 +83,11 @@ std::string file_name_of(const nlohmann::json& path) {
 nlohmann::json computed_part(const nlohmann::json& config) {
   nlohmann::json part = run::identity_config(config);
   part.erase("seed");
-  for (const char* path :
-       {"/data/path", "/data/evaluation_path", "/tokenizer/path", "/train/initial_weights"}) {
+  for (const char* path : {"/data/path",
+                           "/data/evaluation_path",
+                           "/data/task/grammar",
+                           "/tokenizer/path",
+                           "/train/initial_weights"}) {
     const nlohmann::json::json_pointer pointer(path);
     if (config.contains(pointer) && config[pointer].is_string())
       part[pointer] = file_name_of(config[pointer]);
@@ -224,6 +227,9 @@ std::vector<std::string> differences_from_config(const ConfiguredRun& run,
       };
   compare_fingerprints("the text", run.summary.data_fingerprint, files.data.data);
   compare_fingerprints("the tokenizer", run.summary.tokenizer_fingerprint, files.data.tokenizer);
+  const std::string& weights = run.summary.initial_weights_hash;
+  if (!weights.empty() && !is_varied_by(table, run.summary.config, "train.initial_weights"))
+    compare_fingerprints("the initial weights", weights, files.initial_weights);
   const nlohmann::json own = computed_part(run.config), now = computed_part(current);
   if (own == now) return differences;
   const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };

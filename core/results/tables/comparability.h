@@ -67,6 +67,7 @@ bool differs_in_backend_alone(const std::vector<Condition>& run,
 struct CurrentFiles {
   std::string program;  ///< hash of those of an external backend's command; "": forge's own
   data::DataFingerprints data = {};  ///< each "" where it is not known, or cannot differ
+  std::string initial_weights = {};  ///< their hash; "" where it is not known, or there are none
 };
 
 /// The run's config with the paths that its config has now, where they name files of the same name:

@@ -221,7 +221,8 @@ std::string set_option(const std::string& key, const nlohmann::json& value) {
 /// identity: a command has to name them.
 nlohmann::json computed_config(const nlohmann::json& config) {
   nlohmann::json part = run::identity_config(config);
-  for (const char* path : {"/data/path", "/data/evaluation_path", "/tokenizer/path"}) {
+  for (const char* path :
+       {"/data/path", "/data/evaluation_path", "/data/task/grammar", "/tokenizer/path"}) {
     const nlohmann::json::json_pointer pointer(path);
     if (config.contains(pointer)) part[pointer] = config.at(pointer);
   }

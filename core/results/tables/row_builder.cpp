@@ -4,6 +4,7 @@
 #include <iterator>
 #include <set>
 
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/results/tables/best_of.h"
@@ -19,11 +20,52 @@ using Runs = std::vector<const ConfiguredRun*>;
 
 namespace {
 
+/// Files of configs that cannot be read now, such as those of a disk which is not mounted. Where
+/// the runs of a config say that they were edited, none is known to be of the config as it is now.
+class UnknownFiles {
+ public:
+  /// `which` stands for the file, `hash` for what the run read of it.
+  void add(const std::string& what,
+           const nlohmann::json& which,
+           const std::string& hash,
+           const ConfiguredRun* run) {
+    runs_[{what, which}][hash].push_back(run);
+  }
+
+  void add_to(ConfigDifferences& differences) const {
+    constexpr size_t shown = 12;  // digits, as elsewhere
+    for (const auto& [file, by_hash] : runs_) {
+      if (by_hash.size() < 2) continue;
+      for (const auto& [hash, runs] : by_hash)
+        for (const ConfiguredRun* run : runs)
+          differences[run].push_back(file.first + " " + hash.substr(0, shown) +
+                                     " (now unknown: it cannot be read)");
+    }
+  }
+
+ private:
+  /// By kind and file, then by hash.
+  std::map<std::pair<std::string, nlohmann::json>, std::map<std::string, Runs>> runs_;
+};
+
+/// The newest version of each backend's numerics that a run was made with: a mistake in it was
+/// mended since the others were made.
+std::map<std::string, int> newest_numerics(const Runs& runs) {
+  std::map<std::string, int> newest;
+  for (const ConfiguredRun* run : runs) {
+    int& version = newest.try_emplace(run->summary.backend, 0).first->second;
+    version = std::max(version, int(run->summary.numerics_version));
+  }
+  return newest;
+}
+
 ConfigDifferences find_config_differences(const TableSpec& table,
                                           const Runs& runs,
                                           const AblationOptions& options) {
   ConfigDifferences differences;
   if (!options.current_config) return differences;
+  UnknownFiles unknown;
+  const std::map<std::string, int> numerics = newest_numerics(runs);
   std::map<nlohmann::json, std::string> programs;  // of sections `external`
   for (const ConfiguredRun* run : runs) {
     const store::RunSummary& summary = run->summary;
@@ -34,11 +76,27 @@ ConfigDifferences find_config_differences(const TableSpec& table,
     if (program.empty() && !summary.program.empty())
       program = run::program_hash(config::experiment_from_json(current).external);
     CurrentFiles files{program};
-    if (options.current_data)
-      files.data = options.current_data(with_current_paths(run->config, current));
+    const nlohmann::json here = with_current_paths(run->config, current);
+    if (options.current_data) files.data = options.current_data(here);
+    const nlohmann::json* const weights = find_value(current, "train.initial_weights");
+    if (options.current_weights && !summary.initial_weights_hash.empty() && weights)
+      files.initial_weights = options.current_weights(current);
     std::vector<std::string> found = differences_from_config(*run, current, files, table);
+    if (const int newest = numerics.at(summary.backend);
+        summary.numerics_version > 0 && summary.numerics_version < newest)
+      found.push_back("numerics " + std::to_string(summary.numerics_version) + " (now " +
+                      std::to_string(newest) + ")");
+    if (options.current_data && files.data.data.empty())
+      unknown.add("the text",
+                  {summary.config, here.value("data", nlohmann::json())},
+                  summary.data_fingerprint,
+                  run);
+    if (options.current_weights && files.initial_weights.empty() && weights)
+      unknown.add(
+          "the initial weights", {summary.config, *weights}, summary.initial_weights_hash, run);
     if (!found.empty()) differences[run] = std::move(found);
   }
+  unknown.add_to(differences);
   return differences;
 }
 

@@ -130,9 +130,9 @@ namespace {
 /// that is not finite, as any run that diverges may end.
 std::string why_no_other_draw(const store::RunSummary& run,
                               std::map<double, int64_t>& seed_of_loss) {
-  const double loss = run.metric(results::eval_loss_name).value_or(0);
-  if (!(loss > 0) || std::isinf(loss)) return "";
-  const auto [first, is_new] = seed_of_loss.emplace(loss, run.seed);
+  const std::optional<double> loss = run.metric(results::eval_loss_name);
+  if (!loss || !std::isfinite(*loss)) return "";
+  const auto [first, is_new] = seed_of_loss.emplace(*loss, run.seed);
   if (is_new) return "";
   return "its loss is that of seed " + std::to_string(first->second) +
          " to the last bit: they count as one run";

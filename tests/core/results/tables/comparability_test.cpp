@@ -662,5 +662,45 @@ TEST_CASE("paths of a config now stand for those of a run where they name the sa
   CHECK(with_current_paths(own, current) == expected);
 }
 
+TEST_CASE(
+    "runs of files that cannot be read now are none of the config as it is now where they "
+    "differ",
+    "[report]") {
+  const auto differences = [](const std::string& other_text, const std::string& weights_now) {
+    std::vector<store::ConfiguredRun> runs = {tuned("llama", 0.1, 7), tuned("llama", 0.1, 8)};
+    runs[0].summary.data_fingerprint = "0123456789abcdef";
+    runs[1].summary.data_fingerprint = other_text;
+    for (store::ConfiguredRun& run : runs) {
+      run.summary.initial_weights_hash = "feed";
+      run.config["train"] = {{"initial_weights", "base"}};
+    }
+    AblationOptions options;
+    options.current_config = [&](const auto&, const auto&, const auto&) { return runs[0].config; };
+    options.current_data = [](const auto&) { return data::DataFingerprints(); };
+    options.current_weights = [&](const auto&) { return weights_now; };
+    return build_ablation(table(), runs, options).rows[0].differs_from_config;
+  };
+  CHECK(differences("0123456789abcdef", "feed").empty());
+  CHECK(differences("0123456789abcdef", "").empty());
+  CHECK(differences("abcdef0123456789", "feed").size() == 1);
+  CHECK(differences("0123456789abcdef", "beef") ==
+        std::vector<std::string>{"the initial weights feed (now beef)"});
+}
+
+TEST_CASE(
+    "a row shows the runs of its backend's newest numerics, though there are more of older "
+    "ones",
+    "[report]") {
+  std::vector<store::ConfiguredRun> runs = {
+      tuned("llama", 0.1, 1), tuned("llama", 0.1, 2), tuned("llama", 0.1, 3)};
+  for (store::ConfiguredRun& run : runs) run.summary.numerics_version = 1;
+  CHECK(build_ablation(table(), runs, with_config_of_lr(0.1)).rows[0].runs.size() == 3);
+  runs[2].summary.numerics_version = 2;
+  const Ablation newest = build_ablation(table(), runs, with_config_of_lr(0.1));
+  REQUIRE(newest.rows[0].runs.size() == 1);
+  CHECK(newest.rows[0].runs[0].seed == 3);
+  CHECK(newest.rows[0].differs_from_config.empty());
+}
+
 }  // namespace
 }  // namespace forge::tables
