@@ -149,10 +149,16 @@ void HalvingSearch::on_end(size_t number, const Outcome& outcome) {
   now.is_active = false;
   const run::RunState state = outcome.status.state;
   const bool went_well = state == run::RunState::completed || state == run::RunState::stopped;
+  Group& group = groups_[members_[run].group];
+  const bool is_withdrawn = outcome.ending != Ending::ended;
+  const bool by_hand = is_withdrawn || (state == run::RunState::stopped && !outcome.status.halved);
+  const bool is_last = std::none_of(group.contestants.begin(),
+                                    group.contestants.end(),
+                                    [](const auto& other) { return other.is_active; });
+  group.is_left = by_hand && is_last;
+  if (run::is_stopped_with_all(outcome.status.reason) || (is_withdrawn && is_last))
+    group.is_given_up = true;
   // One that a person stopped on its way, or that failed, waits for the next command.
-  if (outcome.ending != Ending::ended ||
-      (state == run::RunState::stopped && !outcome.status.halved))
-    groups_[members_[run].group].is_left = true;
   if (outcome.ending != Ending::ended || !went_well || !now.has_arrived()) now.is_out = true;
 }
 
@@ -198,7 +204,8 @@ std::vector<PendingRun> HalvingSearch::next(const Following& now) {
   most_running_ = std::max(most_running_, now.running);
   const bool is_device_free = now.waiting == 0 && now.running < most_running_;
   for (Group& group : groups_) {
-    if (group.is_left) continue;
+    if (group.is_given_up) continue;
+    group.is_left = false;  // this command goes on: somebody took one of its values out
     for (const run::NextRun& run : current(group, pending.empty() && is_device_free))
       pending.push_back(sent(group, run));
   }
@@ -280,13 +287,13 @@ std::string HalvingSearch::summary() const {
 bool HalvingSearch::ends_without_best() const {
   return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
     const int rungs = int(group.rung_steps.size());
-    return !group.is_left && run::next_runs(group.contestants, rule_.eta, rungs).empty() &&
+    return !group.is_stopped() && run::next_runs(group.contestants, rule_.eta, rungs).empty() &&
            !run::best_contestant(group.contestants, rungs);
   });
 }
 
 std::string HalvingSearch::best_text(const Group& group) const {
-  if (group.is_left) return "there is no best yet: the search was stopped before its end\n";
+  if (group.is_stopped()) return "there is no best yet: the search was stopped before its end\n";
   const std::optional<size_t> best =
       run::best_contestant(group.contestants, int(group.rung_steps.size()));
   if (!best)

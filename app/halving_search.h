@@ -53,8 +53,12 @@ class HalvingSearch : public RunSource {
     std::vector<size_t> runs;  ///< numbers among all
     std::vector<run::Contestant> contestants;
     bool knows_others = false;  ///< take_others_news
-    /// A person has stopped or withdrawn one of its runs: the search goes on with the next command.
+    /// The last run that was under way was stopped or withdrawn by a person, or by Ctrl-C.
     bool is_left = false;
+    /// All runs were stopped or withdrawn: the search goes on with the next command.
+    bool is_given_up = false;
+
+    bool is_stopped() const { return is_left || is_given_up; }
   };
   struct Member {
     size_t group = 0;

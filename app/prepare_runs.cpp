@@ -23,6 +23,7 @@
 #include "core/run/numbered_runs.h"
 #include "core/run/open_model.h"
 #include "core/run/queue/owners.h"
+#include "core/run/queue/queue.h"
 #include "core/run/queue/withdraw.h"
 #include "core/run/request.h"
 #include "core/run/runs_dir.h"
@@ -120,13 +121,14 @@ void tell_others(const CheckedRun& checked, const run::PlannedRun& planned) {
 }
 
 /// A command that asks for a run which another one asked for sets what changes no number anew, but
-/// not while it runs, nor where another user has queued it.
+/// not while it runs, nor where another user has queued it or it waits on another host.
 void tell_changed_settings(const PreparedRun& prepared) {
   const run::PlannedRun& planned = prepared.planned;
   const std::filesystem::path& folder = planned.folder.path();
   const bool runs = planned.action == run::Action::running;
+  const bool is_theirs = queue::is_queued_by_other_user(folder.parent_path(), planned.folder.id());
   const bool stays =
-      runs || queue::is_queued_by_other_user(folder.parent_path(), planned.folder.id());
+      runs || is_theirs || queue::waits_elsewhere(folder.parent_path(), planned.folder.id());
   const auto shown = [](const std::string& value) { return value.empty() ? "not set" : value; };
   std::vector<std::string> texts;
   for (const run::IdentityDifference& each : run::changed_settings(planned, prepared.inputs))
@@ -135,9 +137,10 @@ void tell_changed_settings(const PreparedRun& prepared) {
                               shown(each.right)
                         : each.what + " was " + shown(each.left) + " and is " + shown(each.right));
   if (texts.empty()) return;
-  const std::string how = !stays ? " is there already, and is changed: "
-                          : runs ? " runs already, as it was asked for before: "
-                                 : " is queued by another user, as they asked for it: ";
+  const std::string how = !stays      ? " is there already, and is changed: "
+                          : runs      ? " runs already, as it was asked for before: "
+                          : is_theirs ? " is queued by another user, as they asked for it: "
+                                      : " waits on another host, as it was asked for there: ";
   std::cerr << "note: " << tables::printable(planned.record.id) << how
             << tables::printable(join(texts, "; "))
             << (runs ? "; to change this, stop the run and give the command again" : "") << "\n";

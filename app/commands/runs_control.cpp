@@ -92,11 +92,16 @@ struct AskedToStop {
 };
 
 /// Asks the active ones to stop. One that cannot be asked, as another user's, hinders no other.
-void stop_active(const std::vector<run::RunFolder>& folders, bool now, AskedToStop& stop) {
+void stop_active(const std::vector<run::RunFolder>& folders,
+                 const RunsStopOptions& options,
+                 AskedToStop& stop) {
+  const run::StopRequest how =
+      options.now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint;
+  const bool is_all = options.all || options.runs.names == std::vector<std::string>{"*"};
   for (const run::RunFolder& folder : folders) {
     if (stop.asked.count(folder.path()) > 0 || !folder.is_running()) continue;
     try {
-      folder.request_stop(now ? run::StopRequest::immediately : run::StopRequest::after_checkpoint);
+      folder.request_stop(how, is_all);
       stop.asked.insert(folder.path());
     } catch (const Error& problem) {
       stop.problems[folder.path()] = problem.message();
@@ -133,9 +138,9 @@ int stop(const Context& context, const RunsStopOptions& options) {
   const std::string stopping = options.now ? "stopping now" : "stopping after saving a checkpoint";
   // Active ones first: the queue may be locked for a while. And those that were started meanwhile.
   AskedToStop active;
-  stop_active(folders, options.now, active);
+  stop_active(folders, options, active);
   const std::set<fs::path> withdrawn = withdraw(folders);
-  stop_active(folders, options.now, active);
+  stop_active(folders, options, active);
   const std::set<fs::path>& asked = active.asked;
   nlohmann::json list = nlohmann::json::array();
   ExitCode exit_code = ExitCode::done;
@@ -430,10 +435,12 @@ std::optional<PendingRun> pending_run(const Context& context,
     return active_run(context, folder, queue.jobs);
   }
   if (queue::closed_path(folder)) return unprepared(folder);  // it fails alone
-  if (queue::is_queued_by_other_user(folder.path().parent_path(), folder.id())) {
-    // It is started as that user asked for it, with their paths.
+  const std::filesystem::path runs_dir = folder.path().parent_path();
+  if (queue::is_queued_by_other_user(runs_dir, folder.id()) ||
+      queue::waits_elsewhere(runs_dir, folder.id())) {
+    // It is started as that user, or that host, asked for it, with their paths.
     PendingRun run = active_run(context, folder, queue.jobs);
-    run.planned.action = run::Action::resume;
+    if (!run.demand.devices.empty()) run.planned.action = run::Action::resume;
     return run;
   }
   return prepare_resume(context, folder, queue.jobs);

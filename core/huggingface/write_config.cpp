@@ -5,6 +5,8 @@
 #include "core/huggingface/release_config.h"
 #include "core/model/kinds.h"
 
+#include <algorithm>
+
 namespace forge::huggingface {
 namespace {
 
@@ -39,7 +41,11 @@ bool needs_canon_keys(const Json& model) {
 /// Without what has no effect: settings of Canon layers that are not there, a rotation of all
 /// channels that is spelt out.
 ModelConfig normalised(ModelConfig model) {
-  if (model.attention.position.rope_dim == model.attention.head_dim)
+  // A layer with a head_dim of its own may inherit it.
+  const bool is_inherited = std::any_of(model.layers.begin(),
+                                        model.layers.end(),
+                                        [](const auto& layer) { return !layer.settings.empty(); });
+  if (model.attention.position.rope_dim == model.attention.head_dim && !is_inherited)
     model.attention.position.rope_dim.reset();
   if (model.canon.set.empty()) model.canon = {};
   return model;

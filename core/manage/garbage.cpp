@@ -195,9 +195,15 @@ class GarbageFinder {
     }
   }
 
+  /// "text-0c6e…/byte_level_bpe-2000-v1" of a folder of prepared data, wherever the cache is: it
+  /// may have been moved, or be named through a link.
+  static fs::path names_in_cache(const fs::path& folder) {
+    return folder.parent_path().filename() / folder.filename();
+  }
+
   /// Prepared data that no run here still has to be trained with, and that is not new.
   void look_at_cache(const std::vector<run::RunFolder>& folders) {
-    std::set<fs::path> needed;
+    std::set<fs::path> needed;  // the two last names, which tell a text and a tokenizer
     for (const run::RunFolder& folder : folders) {
       if (folder.state() == run::RunState::completed) continue;
       try {
@@ -205,15 +211,27 @@ class GarbageFinder {
         for (const auto* sources :
              {&request.train_tokens, &request.evaluation_tokens, &request.validation_tokens}) {
           for (const worker::TokenSource& source : *sources)
-            needed.insert(fs::path(source.path).parent_path());
+            needed.insert(names_in_cache(fs::path(source.path).parent_path()));
         }
       } catch (const Error&) {
         // It is prepared anew when that run is begun.
       }
     }
-    for (const data::PreparedFolder& prepared : data::list_prepared(options_.cache_dir)) {
+    const std::vector<data::PreparedFolder> all = data::list_prepared(options_.cache_dir);
+    std::set<std::string> needed_names;
+    for (const data::PreparedFolder& prepared : all)
+      if (needed.count(names_in_cache(prepared.folder)) > 0) needed_names.insert(prepared.name);
+    // A mixture's folder has the tokenizer of its parts.
+    const auto is_needed = [&](const data::PreparedFolder& prepared) {
+      return needed_names.count(prepared.name) > 0 ||
+             std::any_of(prepared.parts.begin(), prepared.parts.end(), [&](const auto& part) {
+               return needed_names.count(part.name) > 0;
+             });
+    };
+    for (const data::PreparedFolder& prepared : all) {
       const double age = options_.now - double(prepared.modified);
-      if (age < options_.days * day || needed.count(prepared.folder) > 0) continue;
+      if (age < options_.days * day || is_needed(prepared)) continue;
+      if (prepared.has_other_files) continue;  // somebody else's
       found_.garbage.push_back({GarbageKind::prepared_data,
                                 prepared.folder,
                                 prepared.bytes,

@@ -170,7 +170,12 @@ class Attempt {
     }
     if (const auto* evaluation = std::get_if<worker::Evaluation>(&event)) {
       worker::Evaluation scored = *evaluation;
-      scored.scores = run_.scorer.finish();
+      try {
+        scored.scores = run_.scorer.finish(evaluation->step);
+      } catch (const Error& problem) {
+        fail(problem.message(), "each row is answered once before its evaluation");
+        return;
+      }
       evaluated_ = scored;
       run_.log.append(with_stderr_sizes(scored), run_.number);
       stop_at_limit(evaluation->step);
@@ -514,6 +519,8 @@ class Attempt {
       end.halved = true;
       end.reason = halved_text(last_step_, run_.experiment.train.max_steps);
     }
+    if (end.state == RunState::stopped && !end.halved && run_.stop_requests.are_for_all())
+      end.reason += with_all_text;
     end.exit = exit;
     end.saved = saved_;
     end.other_process_load = other_process_load();

@@ -123,7 +123,8 @@ std::string moved_workspace(const RunFolder& folder,
   for ([[maybe_unused]] const fs::path& part : inside) root = root.parent_path();
   std::error_code unreadable;
   const bool is_moved = root / inside == now && project::is_project_folder(root / record.project) &&
-                        !fs::equivalent(root, before, unreadable);
+                        !fs::equivalent(root, before, unreadable) &&
+                        !is_same_path(now, run_dir);  // both are links to it
   return is_moved ? root.string() : "";
 }
 

@@ -5,7 +5,8 @@
 
 #include "core/run/run_folder.h"
 
-/// Runs of one config and identity are told apart by numbers: id, id-2, id-3, … They are repetitions
+/// Runs of one config and identity are told apart by numbers: id, id-2, id-3, … They are
+/// repetitions
 /// (`forge run --force`), or runs of several projects, workspaces or users.
 namespace forge::run {
 

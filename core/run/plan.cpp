@@ -18,6 +18,7 @@
 #include "core/run/needed_checkpoints.h"
 #include "core/run/numbered_runs.h"
 #include "core/run/queue/owners.h"
+#include "core/run/queue/queue.h"
 #include "core/run/request.h"
 #include "core/run/runs_dir.h"
 #include "core/run/saved_plan.h"
@@ -347,8 +348,10 @@ bool has_moved_here(const RunFolder& folder, const std::string& workspace) {
 }
 
 void update_run_folder(const PlannedRun& planned, const RunInputs& inputs) {
-  // It is started as that user asked for it, with their paths.
-  if (queue::is_queued_by_other_user(planned.folder.path().parent_path(), planned.folder.id()))
+  // It is started as that user, or that host, asked for it, with their paths.
+  const fs::path runs_dir = planned.folder.path().parent_path();
+  if (queue::is_queued_by_other_user(runs_dir, planned.folder.id()) ||
+      queue::waits_elsewhere(runs_dir, planned.folder.id()))
     return;
   if (planned.action == Action::running || planned.action == Action::damaged) return;
   const bool begins = planned.action == Action::start || planned.action == Action::resume;

@@ -297,9 +297,10 @@ void require_identity(const RunRecord& found, const Identity& asked) {
 
 void require_config_of(const RunRecord& record, const Json& config, const fs::path& file) {
   const Json identifying = identity_config(config);
-  if (identifying == record.identity.experiment) return;
-  const std::vector<IdentityDifference> found =
-      config_differences(record.identity.experiment, identifying);
+  Json recorded = record.identity.experiment;
+  drop_grammar(recorded);  // of a run that was made when its path counted
+  if (identifying == recorded) return;
+  const std::vector<IdentityDifference> found = config_differences(recorded, identifying);
   std::string text;
   if (!found.empty())
     text = ": " + found[0].what + " was " + found[0].left + " and is " + found[0].right;
@@ -536,9 +537,12 @@ std::string StoppedProcesses::text() const {
          "' continues " + (one ? "it" : "them");
 }
 
-void RunFolder::request_stop(StopRequest stop) const {
+bool is_stopped_with_all(const std::string& reason) { return ends_with(reason, with_all_text); }
+
+void RunFolder::request_stop(StopRequest stop, bool with_all) const {
   require_own_folder(path_);
-  write_file_atomic(stop_file(), stop == StopRequest::immediately ? "now\n" : "save\n");
+  const std::string word = stop == StopRequest::immediately ? "now" : "save";
+  write_file_atomic(stop_file(), word + (with_all ? with_all_text : "") + "\n");
   if (const int supervisor = stopped_processes().supervisor; supervisor != 0)
     ::kill(supervisor, SIGCONT);
 }

@@ -113,6 +113,12 @@ struct StoppedProcesses {
   std::string text() const;
 };
 
+/// What the reason for which a run stopped ends with where all runs were asked to.
+constexpr const char* with_all_text = ", as all runs";
+/// Whether it does. A search does not
+/// send the others on then.
+bool is_stopped_with_all(const std::string& reason);
+
 enum class StopRequest {
   after_checkpoint,  ///< finish the step, save a checkpoint, end
   immediately,       ///< kill the worker
@@ -251,8 +257,9 @@ class RunFolder {
   /// Nothing is known of another machine's.
   StoppedProcesses stopped_processes() const;
   /// Asks the supervisor for a stop. The next supervisor ignores requests from before its start.
-  /// One that is stopped (SIGSTOP) is continued, or it would not hear of it.
-  void request_stop(StopRequest stop) const;
+  /// One that is stopped (SIGSTOP) is continued, or it would not hear of it. `with_all`: all runs
+  /// are asked at once, which the reason of its end says (is_stopped_with_all).
+  void request_stop(StopRequest stop, bool with_all = false) const;
   /// Asks the supervisor to let the worker save a checkpoint and continue. Ignored by a worker that
   /// cannot do so.
   void request_save() const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
 #include "core/config/experiment.h"
 #include "core/model/parameters.h"
 
@@ -37,17 +39,49 @@ void request_answers(const config::Experiment& experiment, worker::Request& requ
 Scorer::Scorer(const worker::Request& request, const std::filesystem::path& tokenizer) {
   if (request.answers.empty()) return;
   const config::Experiment experiment = config::experiment_from_json(request.experiment);
-  scorer_ = make_scorer(experiment, first_source(request.evaluation_tokens), tokenizer);
+  const worker::TokenSource rows = first_source(request.evaluation_tokens);
+  scorer_ = make_scorer(experiment, rows, tokenizer);
+  for (const worker::AnswerKind kind : request.answers)
+    rows_[kind] = kind == worker::AnswerKind::continuation ? request.answer_rows : rows.rows;
 }
 
 void Scorer::add(const worker::Answers& answers) {
   if (!scorer_) throw Error("the worker sent unrequested answers");
+  if (!answered_.empty() && answers.step != step_)
+    throw Error("the worker answered of step " + std::to_string(answers.step) + " behind step " +
+                std::to_string(step_) + ", whose evaluation it has not sent");
+  const std::string said = hash_hex(worker::to_line(answers));
+  const auto earlier = answered_[answers.kind].find(answers.row);
+  if (earlier != answered_[answers.kind].end()) {
+    if (earlier->second == said) return;
+    throw Error("the worker answered row " + std::to_string(answers.row) +
+                " twice, each time "
+                "something else");
+  }
   scorer_->add({answers.kind, answers.row, answers.ids, answers.values});
+  answered_[answers.kind][answers.row] = said;
+  step_ = answers.step;
 }
 
-std::map<std::string, worker::Score> Scorer::finish() {
+void Scorer::forget() {
+  answered_.clear();
+  if (scorer_) scorer_->finish();
+}
+
+std::map<std::string, worker::Score> Scorer::finish(std::optional<int64_t> step) {
   std::map<std::string, worker::Score> scores;
-  if (!scorer_) return scores;
+  if (answered_.empty()) return scores;
+  if (step && *step != step_)
+    throw Error("the worker answered of step " + std::to_string(step_) +
+                ", and evaluated after step " + std::to_string(*step));
+  for (const auto& [kind, rows] : rows_) {
+    const auto answered = static_cast<int64_t>(answered_[kind].size());
+    if (answered < rows)
+      throw Error("the worker answered for " + std::to_string(answered) + " of " +
+                  counted(static_cast<size_t>(rows), "row") + " (" +
+                  worker::names_of(kind)[static_cast<size_t>(kind)] + ")");
+  }
+  answered_.clear();
   const data::tasks::Scores made = scorer_->finish();
   for (const auto& [name, sum] : made.sums()) {
     scores[name] = {sum.mean(), sum.count};

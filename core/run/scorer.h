@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "core/config/experiment.h"
 #include "core/data/tasks/task_scorer.h"
@@ -18,14 +22,24 @@ class Scorer {
   /// `tokenizer`: of the run, for a task of text.
   Scorer(const worker::Request& request, const std::filesystem::path& tokenizer);
 
-  /// Throws Error for an answer that was not asked for or cannot be one.
+  /// Throws Error for an answer that was not asked for or cannot be one, is of another step than
+  /// those before it, or says something else of its row than was said. What is said again counts
+  /// once.
   void add(const worker::Answers& answers);
 
-  /// The scores of the answers since the last call.
-  std::map<std::string, worker::Score> finish();
+  /// The scores of the answers since the last call, of an evaluation after that step; none where
+  /// nothing was answered. Throws Error where rows are missing, or of another step.
+  std::map<std::string, worker::Score> finish(std::optional<int64_t> step = {});
+
+  /// Forgets answers that no evaluation followed.
+  void forget();
 
  private:
   std::unique_ptr<data::tasks::Scorer> scorer_;  ///< none: nothing is asked
+  std::map<worker::AnswerKind, int64_t> rows_;   ///< that are to be answered
+  /// What was answered since the last evaluation, by kind and row: hashes.
+  std::map<worker::AnswerKind, std::map<int64_t, std::string>> answered_;
+  int64_t step_ = 0;  ///< of these
 };
 
 }  // namespace forge::run

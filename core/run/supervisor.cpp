@@ -79,11 +79,13 @@ void sleep_until_signal(double seconds) {
 
 namespace {
 
-bool asks_to_stop_now(const fs::path& stop_file) {
+/// What the stop file says; "" where somebody has removed it this moment, or made a folder of that
+/// name.
+std::string asked_in(const fs::path& stop_file) {
   try {
-    return trim(read_file(stop_file)) == "now";
+    return std::string(trim(read_file(stop_file)));
   } catch (const Error&) {
-    return false;  // somebody has removed it this moment, or made a folder of that name
+    return "";
   }
 }
 
@@ -96,7 +98,9 @@ std::optional<StopRequest> StopRequests::requested() {
     requested_ = signals > 1 ? StopRequest::immediately : StopRequest::after_checkpoint;
   if (path_exists(stop_file_)) {
     // Whatever it says but "now", its presence asks for the gentle stop.
-    const bool now = asks_to_stop_now(stop_file_);
+    const std::string asked = asked_in(stop_file_);
+    const bool now = asked.substr(0, asked.find(',')) == "now";
+    with_all_ = with_all_ || is_stopped_with_all(asked);
     if (now || !requested_)
       requested_ = now ? StopRequest::immediately : StopRequest::after_checkpoint;
   }
@@ -262,7 +266,7 @@ class Supervisor {
     check_checkpoint_space(folder_.path(), experiment);
     require_planned_inputs(record, request_);
     remove_tree(folder_.progress_file());  // of the worker before
-    scorer_.finish();                      // and what it answered without an evaluation
+    scorer_.forget();                      // and what it answered without an evaluation
     const int processes = std::max(1, experiment.parallel.processes.count);
     std::optional<ScratchFolder> meeting_place;
     request_.processes.reset();

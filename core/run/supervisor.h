@@ -26,12 +26,15 @@ class StopRequests {
 
   /// The strongest request until now.
   std::optional<StopRequest> requested();
+  /// Whether one of them was for all runs.
+  bool are_for_all() const { return with_all_; }
 
  private:
   struct Handlers;
   std::filesystem::path stop_file_;
   std::unique_ptr<Handlers> before_;
   std::optional<StopRequest> requested_;
+  bool with_all_ = false;
 };
 
 /// Returns after `seconds`, or at once when a signal arrives.

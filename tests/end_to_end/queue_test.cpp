@@ -401,6 +401,26 @@ TEST_CASE("a search whose runs are stopped by a person sends none on") {
   CHECK(status(forge).at("waiting").empty());
 }
 
+TEST_CASE("a value that is taken out of a search leaves the others in it") {
+  const Program forge;
+  const int before = forge.start(on_all_cores(tiny({"run", "train_canon_b"}, endless_steps)));
+  REQUIRE(wait_until([&] { return count(forge, "running") == 1; }));
+  std::vector<std::string> arguments =
+      on_all_cores(tiny({"run", "train_canon_a", "--sweep", "optimizer.lr=1e-3,2e-3,3e-3"}, 60));
+  for (const char* more : {"--set", "train.eval_every=20", "--halving", "20"})
+    arguments.emplace_back(more);
+  const int pid = forge.start(arguments);
+  REQUIRE(wait_until([&] { return status(forge).at("waiting").size() == 3; }));
+  const std::string second = status(forge).at("waiting").at(1).at("run");
+  REQUIRE(forge.call({"runs", "stop", second}).exit_code == 0);
+  REQUIRE(forge.call({"runs", "stop", "train_canon_b*"}).exit_code == 0);
+  Program::wait_for(before);
+  const Outcome search = Program::wait_for(pid);
+  INFO(search.err);
+  CHECK(contains(search.err, "the best is"));
+  CHECK(count(forge, "completed") == 1);
+}
+
 bool is_running(const Program& forge) {
   const std::filesystem::path run = forge.only_run();
   return !run.empty() && FileLock::is_held(run / "lock");

@@ -124,6 +124,8 @@ class TrainingRun {
     } else {
       state_ = load_checkpoint(
           request_.resume_from, experiment_, trainer_.model(), trainer_.optimizer());
+      first_eval_loss_ =
+          weights::read_checkpoint_state(request_.resume_from, weights::FileCheck::none).eval_loss;
       trainer_.optimizer().set_totals({state_.window_loss, state_.window_norm});
       if (state_.processes != group_->count()) forget_measurements();
       // What was added up in parts goes on in the same parts: the losses are the same bits.
@@ -414,6 +416,8 @@ class TrainingRun {
     if (last_evaluation_ && last_evaluation_->step == state_.step &&
         std::isfinite(last_evaluation_->loss)) {
       state.eval_loss = last_evaluation_->loss;
+    } else if (state_.step == first_step_) {
+      state.eval_loss = first_eval_loss_;  // it stops where it began
     }
     return state;
   }
@@ -503,8 +507,9 @@ class TrainingRun {
   std::optional<CheckpointCopy> copy_;  ///< not yet handed to the writer
   weights::CheckpointWriter writer_;    ///< of those copies: goes before them
   int64_t first_step_ = 0;
-  int64_t dropped_steps_ = 0;  ///< of this process
-  int64_t segment_steps_ = 0;  ///< steps since the timer was resumed
+  std::optional<double> first_eval_loss_;  ///< of the checkpoint that it was resumed from
+  int64_t dropped_steps_ = 0;              ///< of this process
+  int64_t segment_steps_ = 0;              ///< steps since the timer was resumed
   int64_t window_timed_steps_ = 0;
   double window_seconds_ = 0;
   double began_ = 0;

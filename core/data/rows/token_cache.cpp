@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -215,6 +216,19 @@ std::optional<PreparedTokens> tokens_at(const fs::path& path) {
   });
 }
 
+/// Whether forge makes files of that name in a folder of prepared data.
+bool is_own_file(const std::string& name) {
+  static const std::set<std::string> names = {"tokenizer.json",
+                                              "tokenizer.hash",
+                                              "train.tokens",
+                                              "evaluation.tokens",
+                                              "evaluation_text.json",
+                                              "made_from.json",
+                                              "lock"};
+  return names.count(name) > 0 || is_aside_name(name) ||
+         (starts_with(name, "train.tokens.") || starts_with(name, "evaluation.tokens."));
+}
+
 void add_files(PreparedFolder& prepared) {
   for (const fs::path& entry : folder_entries(prepared.folder)) {
     struct stat status {};
@@ -223,6 +237,7 @@ void add_files(PreparedFolder& prepared) {
     prepared.bytes += status.st_size;
     prepared.modified = std::max<int64_t>(prepared.modified, status.st_mtime);
     const std::string name = entry.filename().string();
+    prepared.has_other_files = prepared.has_other_files || !is_own_file(name) || !is_file(entry);
     prepared.unfinished = prepared.unfinished || name.find(".partial") != std::string::npos;
   }
   // What failed before its first file has none.
@@ -271,10 +286,33 @@ void add_words(PreparedFolder& prepared) {
   add_parts(provenance, prepared.folder.parent_path().parent_path(), prepared);
 }
 
-std::vector<fs::path> folders_in(const fs::path& folder) {
+bool ends_in(const std::string& name, size_t digits, const char* known_digits) {
+  return name.size() >= digits &&
+         name.find_first_not_of(known_digits, name.size() - digits) == std::string::npos;
+}
+
+/// Whether forge gives such a name to the folder of a text or of a mixture: "text-<32 digits>".
+bool is_text_name(const std::string& name) {
+  constexpr size_t digits = 32;
+  return name.size() > digits + 1 && name[name.size() - digits - 1] == '-' &&
+         ends_in(name, digits, "0123456789abcdef");
+}
+
+/// Whether it is one of tokenizer_folder_name, of any version: "byte_level_bpe-2000-v1".
+bool is_tokenizer_name(const std::string& name) {
+  const size_t version = name.rfind("-v");
+  return version != std::string::npos && version > 0 && version + 2 < name.size() &&
+         ends_in(name, name.size() - version - 2, "0123456789");
+}
+
+/// The folders of prepared data. The cache may lie in a folder that has other things, too.
+std::vector<fs::path> prepared_folders(const fs::path& cache_dir) {
   std::vector<fs::path> folders;
-  for (const fs::path& entry : folder_entries(folder)) {
-    if (is_folder(entry)) folders.push_back(entry);
+  for (const fs::path& text : folder_entries(cache_dir / "data")) {
+    if (!is_text_name(text.filename().string()) || !is_folder(text)) continue;
+    for (const fs::path& folder : folder_entries(text))
+      if (is_tokenizer_name(folder.filename().string()) && is_folder(folder))
+        folders.push_back(folder);
   }
   return folders;
 }
@@ -294,9 +332,7 @@ PreparedFolder look_at(const fs::path& folder) {
 
 std::vector<PreparedFolder> list_prepared(const fs::path& cache_dir) {
   std::vector<PreparedFolder> list;
-  for (const fs::path& text : folders_in(cache_dir / "data")) {
-    for (const fs::path& folder : folders_in(text)) list.push_back(look_at(folder));
-  }
+  for (const fs::path& folder : prepared_folders(cache_dir)) list.push_back(look_at(folder));
   std::sort(list.begin(), list.end(), [](const PreparedFolder& a, const PreparedFolder& b) {
     return a.modified != b.modified ? a.modified > b.modified : a.name < b.name;
   });
@@ -305,13 +341,11 @@ std::vector<PreparedFolder> list_prepared(const fs::path& cache_dir) {
 
 std::vector<Preparation> list_preparations(const fs::path& cache_dir) {
   std::vector<Preparation> list;
-  for (const fs::path& text : folders_in(cache_dir / "data")) {
-    for (const fs::path& folder : folders_in(text)) {
-      const fs::path lock = folder / "lock";
-      if (!FileLock::is_held(lock)) continue;
-      const std::string holder = FileLock::holder(lock);
-      list.push_back({name_of(folder), holder.empty() ? "another process" : holder});
-    }
+  for (const fs::path& folder : prepared_folders(cache_dir)) {
+    const fs::path lock = folder / "lock";
+    if (!FileLock::is_held(lock)) continue;
+    const std::string holder = FileLock::holder(lock);
+    list.push_back({name_of(folder), holder.empty() ? "another process" : holder});
   }
   return list;
 }

@@ -99,12 +99,14 @@ struct PreparedFolder {
   int64_t bytes = 0;                    ///< of all files
   int64_t modified = 0;                 ///< seconds since 1970, of the newest file
   bool unfinished = false;              ///< interrupted work is there
+  bool has_other_files = false;         ///< of somebody else, who put them there
   std::optional<PreparedTokens> train;  ///< none: missing, or not whole
   std::optional<PreparedTokens> evaluation;
   std::vector<PreparedPart> parts;  ///< of a mixture, which has no tokens of its own
 };
 
-/// All prepared data below cache_dir, the newest first.
+/// All prepared data below cache_dir, the newest first. Folders that forge would not name so are
+/// somebody else's.
 std::vector<PreparedFolder> list_prepared(const std::filesystem::path& cache_dir);
 
 /// A process that prepares data now: the runs that need it are not queued yet.

@@ -130,6 +130,15 @@ bool is_queued(const fs::path& runs_dir, const std::string& run) {
   }
 }
 
+bool waits_elsewhere(const fs::path& runs_dir, const std::string& run) {
+  try {
+    const QueueEntry entry = read_entry(entry_file(runs_dir, run));
+    return entry.host != run::host_name() && !is_silent(runs_dir, entry.host);
+  } catch (const Error&) {
+    return false;  // it waits nowhere, or nobody can have it started
+  }
+}
+
 bool is_asked_by_others(const fs::path& runs_dir,
                         const std::string& run,
                         const std::string& group) {
@@ -200,15 +209,15 @@ QueueEntry merged(const QueueEntry& waiting, const QueueEntry& entry, const fs::
     for (const Asker& other : there)
       if (!is_asked_by(kept, other.group)) kept.others.push_back(of_another_host(other));
   }
-  // The request of the last command stands in the run's folder, and says how many devices it needs.
-  // It waits for those of its own host: what another one calls so is something else.
+  // The request of the last command stands in the run's folder, and says how many devices it needs;
+  // but for one that waits on another host (waits_elsewhere), for devices of that one.
   const bool is_there = kept.host != entry.host;
   const bool changes =
       !is_there && (!are_same(kept.devices, entry.devices) || kept.count != entry.count);
-  kept.units = entry.units;
-  kept.count = entry.count;
-  if (is_there && !kept.devices.empty())
-    kept.units = std::min(kept.units, kept.devices.front().units);
+  if (!is_there) {
+    kept.units = entry.units;
+    kept.count = entry.count;
+  }
   if (!is_asked_by(kept, entry.group)) {
     const Asker before = kept, asked = is_there ? of_another_host(entry) : Asker(entry);
     if (changes) static_cast<Asker&>(kept) = asked;

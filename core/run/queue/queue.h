@@ -94,6 +94,9 @@ std::vector<QueueEntry> read_entries(const fs::path& runs_dir,
 std::optional<KeptEnvironment> environment_of(const fs::path& runs_dir, const QueueEntry& entry);
 /// Whether the run waits now, as Queue::may_wait.
 bool is_queued(const fs::path& runs_dir, const std::string& run);
+/// Whether the run waits on another host that somebody serves: it begins there as it was asked for
+/// there, whose files and number of devices its request names.
+bool waits_elsewhere(const fs::path& runs_dir, const std::string& run);
 /// Whether a command of another group asks for the run now.
 bool is_asked_by_others(const fs::path& runs_dir, const std::string& run, const std::string& group);
 /// The folder of the leases of this machine's devices.

@@ -285,6 +285,16 @@ TEST_CASE("what has no effect does not make a model another one") {
   REQUIRE(written(model) == written(small_model()));
 }
 
+TEST_CASE("a rotation of all channels is kept where a layer with wider heads inherits it") {
+  ModelConfig model = small_model();
+  model.attention.position.rope_dim = model.attention.head_dim;
+  const Json wider = {{"attention", {{"head_dim", 2 * *model.attention.position.rope_dim}}}};
+  model.layers = {"attention", "attention"};
+  model.layers[1].settings = wider.dump();
+  const ReadConfig read = read_config(written(model));
+  CHECK(read.model.attention.position.rope_dim == model.attention.position.rope_dim);
+}
+
 TEST_CASE("options without a key elsewhere get keys of forge's and a model_type of its own") {
   ModelConfig model = canon_model();
   model.attention.position.kind = model::PositionKind::nope;

@@ -1,6 +1,7 @@
 #include "core/run/moved_files.h"
 #include "core/base/files.h"
 #include "core/project/workspace_id.h"
+#include "core/run/request.h"
 #include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/support.h"
@@ -183,6 +184,22 @@ TEST_CASE("a run does not begin in the workspace that is at its own one's old pl
   remember_places(run, found, now.string(), true);
   CHECK(run.record().workspace == now.string());
   CHECK(run.config() == found);
+}
+
+TEST_CASE("runs behind a link are not moved into a copy of its workspace", "[run][moved]") {
+  const tests::TemporaryFolder folder;
+  make_directories(folder / "scratch");
+  for (const std::string name : {"first", "second"}) {
+    folder.write(name + "/forge_workspace/workspace.yaml", "");
+    folder.write(name + "/projects/canon/meta.yaml", "");
+    fs::create_directory_symlink(folder / "scratch", folder / name / "runs");
+  }
+  RunInputs inputs = tests::small_inputs();
+  inputs.workspace = (folder / "first").string();
+  const RunFolder run = tests::new_run(folder / "first/runs", inputs);
+  const RunFolder seen(folder / "second/runs" / run.id());
+  CHECK(moved_workspace(seen, seen.record(), read_request(seen).run_dir).empty());
+  CHECK(workspace_of(seen, seen.record()).root == inputs.workspace);
 }
 
 }  // namespace

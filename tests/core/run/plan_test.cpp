@@ -476,5 +476,28 @@ TEST_CASE("nobody changes what another user has queued", "[run][plan][hostile]")
   CHECK(files() != before);
 }
 
+TEST_CASE("nothing is changed of a run that waits on another host", "[run][plan]") {
+  const TemporaryFolder runs;
+  RunInputs inputs = small_inputs();
+  const RunFolder folder = plan_run(inputs, runs.path(), false).folder;
+  write_run_folder(plan_run(inputs, runs.path(), false), inputs);
+  queue::QueueEntry entry;
+  entry.run = folder.id();
+  entry.group = "theirs";
+  entry.host = "there";
+  entry.devices = {{"cuda:0", queue::gpu_units}};
+  queue::Queue(runs.path()).add(entry);
+  runs.write(".queue/hosts/there", "");
+  CHECK(queue::waits_elsewhere(runs.path(), folder.id()));
+  const std::string before = read_file(folder.request_file());
+  inputs.experiment["train"]["keep_checkpoints"] = 7;
+  write_run_folder(plan_run(inputs, runs.path(), false), inputs);
+  CHECK(read_file(folder.request_file()) == before);
+  fs::remove(runs / ".queue/hosts/there");  // nobody serves it
+  CHECK_FALSE(queue::waits_elsewhere(runs.path(), folder.id()));
+  write_run_folder(plan_run(inputs, runs.path(), false), inputs);
+  CHECK(read_file(folder.request_file()) != before);
+}
+
 }  // namespace
 }  // namespace forge::run

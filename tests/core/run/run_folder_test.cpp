@@ -1,6 +1,7 @@
 #include "core/run/run_folder.h"
 
 #include "core/base/files.h"
+#include "core/base/json_file.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/annotations.h"
 #include "core/run/event_log.h"
@@ -471,6 +472,18 @@ TEST_CASE("a run's lock is taken from nobody, and who only shares it is named", 
     CHECK(tests::contains(said, "fuser -v"));
   }
   CHECK(run.try_lock());
+}
+
+TEST_CASE("a run that was made when the path of a grammar counted is read as it is",
+          "[run][run_folder]") {
+  const TemporaryFolder runs;
+  RunInputs inputs = tests::small_inputs();
+  inputs.experiment["data"]["task"] = {{"grammar", "/a/g.json"}};
+  const RunFolder folder = tests::new_run(runs.path(), inputs);
+  nlohmann::json record = read_json_file(folder.record_file());
+  record["identity"]["experiment"]["data"]["task"]["grammar"] = "/a/g.json";
+  write_file_atomic(folder.record_file(), record.dump());
+  CHECK_NOTHROW(folder.config(record_from_json(record)));
 }
 
 }  // namespace

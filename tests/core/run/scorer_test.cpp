@@ -79,7 +79,7 @@ TEST_CASE("nothing is asked of text and nothing is made of it") {
 }
 
 TEST_CASE("an scorer makes scores of a worker's answers, evaluation by evaluation") {
-  const Asked asked("copy");
+  const Asked asked("copy", 2);
   Scorer scorer(asked.request, "");
   const auto task = data::tasks::task_of(asked.request.evaluation_tokens.at(0).task);
   const data::tasks::TaskRows rows(*task, 1, data::Split::evaluation, 9);
@@ -88,20 +88,37 @@ TEST_CASE("an scorer makes scores of a worker's answers, evaluation by evaluatio
     return std::vector<int32_t>(text.end() - 4, text.end());
   };
   scorer.add({10, AnswerKind::likeliest, 0, right(0), {}});
-  std::vector<int32_t> wrong = right(4);
+  std::vector<int32_t> wrong = right(1);
   wrong[3] = (wrong[3] + 1) % 4;
-  scorer.add({10, AnswerKind::likeliest, 4, wrong, {}});
+  scorer.add({10, AnswerKind::likeliest, 1, wrong, {}});
+  scorer.add({10, AnswerKind::likeliest, 1, wrong, {}});  // sent again
   std::map<std::string, worker::Score> scores = scorer.finish();
   REQUIRE(scores.size() == 5);
   REQUIRE(scores.at("token_accuracy").value == Approx(7.0 / 8));
   REQUIRE(scores.at("token_accuracy").count == 8);
   REQUIRE(scores.at("sequence_accuracy").value == 0.5);
   REQUIRE(scores.at("sequence_accuracy").count == 2);
-  scorer.add({20, AnswerKind::likeliest, 4, right(4), {}});
-  scores = scorer.finish();
+  for (const int64_t row : {1, 0}) scorer.add({20, AnswerKind::likeliest, row, right(row), {}});
+  scores = scorer.finish(20);
   REQUIRE(scores.at("sequence_accuracy").value == 1);
-  REQUIRE(scores.at("sequence_accuracy").count == 1);
-  REQUIRE(scorer.finish().empty());
+  REQUIRE(scores.at("sequence_accuracy").count == 2);
+  REQUIRE(scorer.finish(30).empty());
+}
+
+TEST_CASE("an evaluation is scored by all of its rows, each once, and by no other's") {
+  const Asked asked("copy", 2);
+  Scorer scorer(asked.request, "");
+  const auto add = [&](int64_t step, int64_t row, int32_t id) {
+    scorer.add({step, AnswerKind::likeliest, row, {id, 0, 0, 0}, {}});
+  };
+  add(10, 0, 1);
+  CHECK(contains(error_of([&] { add(10, 0, 2); }), "row 0 twice"));
+  CHECK(contains(error_of([&] { add(20, 1, 1); }), "of step 20 behind step 10"));
+  CHECK(contains(error_of([&] { scorer.finish(10); }), "for 1 of 2 rows (likeliest)"));
+  add(10, 1, 1);
+  CHECK(contains(error_of([&] { scorer.finish(20); }), "of step 10, and evaluated after step 20"));
+  scorer.forget();
+  CHECK(scorer.finish(20).empty());
 }
 
 TEST_CASE("each kind of answer goes where it is asked for and is refused elsewhere") {

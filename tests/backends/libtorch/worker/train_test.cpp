@@ -171,6 +171,17 @@ TEST_CASE("a checkpoint says where the run stands and what it is", "[worker]") {
   REQUIRE(saved[1].at("path") == "checkpoints/" + named(10));
 }
 
+TEST_CASE("a run that is stopped where it was resumed keeps what was evaluated there", "[worker]") {
+  Job job;
+  job.stop_after = 5;
+  job.run("run");
+  const auto checkpoint = job.run_dir("run") / "checkpoints" / named(5);
+  const std::optional<double> loss = weights::read_checkpoint_state(checkpoint).eval_loss;
+  REQUIRE(loss);
+  job.run("run", checkpoint.string());
+  CHECK(weights::read_checkpoint_state(checkpoint).eval_loss == loss);
+}
+
 TEST_CASE("the worker leaves it to forge which checkpoints are kept", "[worker]") {
   Job job;
   job.experiment.train.checkpoint_every = 3;

@@ -56,21 +56,22 @@ TEST_CASE("prepared data is listed with what it holds and where it is from") {
 
 TEST_CASE("data whose preparation failed at once is as old as its folder") {
   const tests::TemporaryFolder cache;
-  cache.write("data/text-1/bytes/lock", "");
+  cache.write("data/text-" + std::string(32, '1') + "/file-00-v1/lock", "");
   REQUIRE(list_prepared(cache.path()).at(0).modified > 0);
 }
 
 TEST_CASE("data that a process prepares is listed with that process") {
   const tests::TemporaryFolder cache;
   REQUIRE(list_preparations(cache.path()).empty());
-  cache.write("data/text-1/bytes/lock", "");
-  const std::filesystem::path lock = cache.write("data/text-2/bytes/lock", "");
+  cache.write("data/text-" + std::string(32, '1') + "/file-00-v1/lock", "");
+  const std::filesystem::path lock =
+      cache.write("data/text-" + std::string(32, '2') + "/file-00-v1/lock", "");
   REQUIRE(list_preparations(cache.path()).empty());
   const FileLock held = FileLock::acquire(lock);
   held.sign("node3");
   const std::vector<Preparation> list = list_preparations(cache.path());
   REQUIRE(list.size() == 1);
-  REQUIRE(list[0].name == "text-2/bytes");
+  REQUIRE(list[0].name == "text-22222222/file-00-v1");
   REQUIRE(list[0].holder == "process " + std::to_string(::getpid()) + " on node3");
 }
 
@@ -183,6 +184,21 @@ TEST_CASE("of several processes that prepare the same data one does the work", "
   REQUIRE(workers == 1);
   const PreparedData prepared = prepare(experiment, folder / "cache", {});
   TokenFile(prepared.train[0].tokens).verify_hash();
+}
+
+TEST_CASE("what forge did not make in the cache's folder is somebody else's", "[hostile]") {
+  const tests::TemporaryFolder cache;
+  const std::string ours = "data/text-" + std::string(32, 'a') + "/byte_level_bpe-300-v1/";
+  cache.write("data/wiki/raw/part-000.parquet", "x");
+  cache.write("data/text-0123/bpe/evaluation.tokens", "x");
+  cache.write("data/text-" + std::string(32, 'a') + "/notes/a.txt", "x");
+  CHECK(list_prepared(cache.path()).empty());
+  for (const char* file : {"tokenizer.json", "lock", "train.tokens.partial"})
+    cache.write(ours + file, "x");
+  REQUIRE(list_prepared(cache.path()).size() == 1);
+  CHECK_FALSE(list_prepared(cache.path())[0].has_other_files);
+  cache.write(ours + "notes.txt", "x");
+  CHECK(list_prepared(cache.path()).at(0).has_other_files);
 }
 
 }  // namespace

@@ -287,8 +287,11 @@ TEST_CASE("a run that waits on another host keeps the devices of that one", "[qu
   ours.group = "ours";
   ours.devices = {{"cuda:0", gpu_units, "0"}, {"cuda:1", gpu_units, "1"}};
   ours.units = gpu_units;
+  ours.count = 2;
   queue.add(ours);
   const QueueEntry now = *queue.find("a");
+  CHECK(now.count == 1);
+  REQUIRE_NOTHROW(require_sound(now));
   CHECK(now.host == "there");
   CHECK(now.group == "theirs");
   CHECK(devices_text(now) == "cuda:0");
