@@ -369,10 +369,21 @@ bool looks_like_whole_id(const std::string& name) {
   return ends_in_key(name) || (has_number && ends_in_key(name.substr(0, last)));
 }
 
+/// Whether a model may be meant that is not whole, or not there for a moment: a file, a link that
+/// leads nowhere, a folder that is empty or has weights.
+bool may_be_broken_model(const fs::path& path) {
+  std::error_code unreadable;
+  if (!fs::exists(fs::symlink_status(path, unreadable))) return false;
+  if (!is_folder(path)) return true;
+  const std::vector<fs::path> entries = folder_entries(path);
+  return entries.empty() || std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
+           return entry.extension() == ".safetensors";
+         });
+}
+
 /// A folder, of a run or of a model, is meant relative to where it was written; what is none names
-/// a run. In a template that is its whole id: the beginning of one would take any run that is
-/// called so where a folder is not there for a moment. What is there and is no model is no run's
-/// name either.
+/// a run, even where another folder happens to be called so. In a template a run has its whole id:
+/// the beginning of one would take any run that is called so where a folder is away.
 void complete_initial_weights(Draft& draft, const PathBases& bases) {
   const std::string key = "train.initial_weights";
   std::string& name = draft.experiment.train.initial_weights;
@@ -383,15 +394,13 @@ void complete_initial_weights(Draft& draft, const PathBases& bases) {
   } else if (name.find('/') != std::string::npos) {
     complete_path(draft, key, name, bases);  // says where it looked
   } else if (!looks_like_whole_id(name)) {
-    const bool is_typed = draft.origins.at(key).set_by.layer == command_line_layer;
-    std::error_code unreadable;
-    const bool is_there = fs::exists(fs::symlink_status(meant, unreadable));
-    if (is_typed && !is_there) return;
+    const bool is_broken = may_be_broken_model(meant);
+    if (draft.origins.at(key).set_by.layer == command_line_layer && !is_broken) return;
     throw complaint(draft,
                     {key},
-                    (is_there ? "no model in " : "no folder ") + shown_path(meant),
-                    is_there ? "a folder of a model has a config.json; a run is named by its id"
-                             : "here a run is named by its whole id");
+                    (is_broken ? "no model in " : "no folder ") + shown_path(meant),
+                    is_broken ? "a folder of a model has a config.json; a run is named by its id"
+                              : "here a run is named by its whole id");
   }
 }
 

@@ -297,6 +297,24 @@ InitialWeights weights_of(const RunModel& origin, const config::Experiment& expe
 
 }  // namespace
 
+void require_planned_weights(const RunRecord& record,
+                             const worker::Request& request,
+                             const model::ModelConfig& model) {
+  const Identity& identity = record.identity;
+  const bool are_read = request.resume_from.empty() && !identity.initial_weights.empty();
+  if (!are_read || identity.program.empty()) return;
+  const weights::ModelFiles files(request.initial_weights);
+  if (weights::content_hash(huggingface::model_weights(model, files.tensors())) ==
+      identity.initial_weights)
+    return;
+  throw Error("run '" + record.id + "' cannot begin: the weights in '" +
+                  shown_path(request.initial_weights) +
+                  "' are no longer those that it was planned with",
+              "restore them, or " + quoted_command("forge run " + shell_quoted(record.config)) +
+                  " makes a new run of what is there now",
+              ExitCode::failed);
+}
+
 const RunModel& InitialModels::opened(const std::string& name) {
   const auto known = opened_.find(name);
   if (known != opened_.end()) return known->second;

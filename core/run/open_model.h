@@ -79,6 +79,12 @@ struct InitialWeights {
   std::vector<std::string> notes;     ///< in what the model they come from differs
 };
 
+/// Throws Error where the weights that the run begins from are not those that it was planned with.
+/// Of forge's own backends the worker says so: reading large weights twice would take long.
+void require_planned_weights(const RunRecord& record,
+                             const worker::Request& request,
+                             const model::ModelConfig& model);
+
 /// The models that the configs of one command name, each opened once: all seeds begin from the same
 /// checkpoint, also of a run that trains on, which is held as long as this object lives.
 class InitialModels {

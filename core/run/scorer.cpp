@@ -51,15 +51,16 @@ void Scorer::add(const worker::Answers& answers) {
     throw Error("the worker answered of step " + std::to_string(answers.step) + " behind step " +
                 std::to_string(step_) + ", whose evaluation it has not sent");
   const std::string said = hash_hex(worker::to_line(answers));
-  const auto earlier = answered_[answers.kind].find(answers.row);
-  if (earlier != answered_[answers.kind].end()) {
+  const std::pair key(answers.kind, answers.row);
+  const auto earlier = answered_.find(key);
+  if (earlier != answered_.end()) {
     if (earlier->second == said) return;
     throw Error("the worker answered row " + std::to_string(answers.row) +
                 " twice, each time "
                 "something else");
   }
   scorer_->add({answers.kind, answers.row, answers.ids, answers.values});
-  answered_[answers.kind][answers.row] = said;
+  answered_.emplace(key, said);
   step_ = answers.step;
 }
 
@@ -75,7 +76,10 @@ std::map<std::string, worker::Score> Scorer::finish(std::optional<int64_t> step)
     throw Error("the worker answered of step " + std::to_string(step_) +
                 ", and evaluated after step " + std::to_string(*step));
   for (const auto& [kind, rows] : rows_) {
-    const auto answered = static_cast<int64_t>(answered_[kind].size());
+    const auto answered =
+        std::count_if(answered_.begin(), answered_.end(), [&, &asked = kind](const auto& each) {
+          return each.first.first == asked;
+        });
     if (answered < rows)
       throw Error("the worker answered for " + std::to_string(answered) + " of " +
                   counted(static_cast<size_t>(rows), "row") + " (" +

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/config/experiment.h"
 #include "core/data/tasks/task_scorer.h"
@@ -38,7 +39,7 @@ class Scorer {
   std::unique_ptr<data::tasks::Scorer> scorer_;  ///< none: nothing is asked
   std::map<worker::AnswerKind, int64_t> rows_;   ///< that are to be answered
   /// What was answered since the last evaluation, by kind and row: hashes.
-  std::map<worker::AnswerKind, std::map<int64_t, std::string>> answered_;
+  std::map<std::pair<worker::AnswerKind, int64_t>, std::string> answered_;
   int64_t step_ = 0;  ///< of these
 };
 

@@ -25,6 +25,7 @@
 #include "core/run/inputs_hash.h"
 #include "core/run/moved_files.h"
 #include "core/run/needed_checkpoints.h"
+#include "core/run/open_model.h"
 #include "core/run/program_hash.h"
 #include "core/run/request.h"
 #include "core/run/runs_dir.h"
@@ -265,6 +266,7 @@ class Supervisor {
     require_allowed_command(folder_.id(), record.identity, experiment);  // of what is sent
     check_checkpoint_space(folder_.path(), experiment);
     require_planned_inputs(record, request_);
+    require_planned_weights(record, request_, experiment.model);
     remove_tree(folder_.progress_file());  // of the worker before
     scorer_.forget();                      // and what it answered without an evaluation
     const int processes = std::max(1, experiment.parallel.processes.count);

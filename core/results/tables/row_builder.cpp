@@ -71,7 +71,13 @@ ConfigDifferences find_config_differences(const TableSpec& table,
     const store::RunSummary& summary = run->summary;
     const nlohmann::json& current =
         options.current_config(summary.config, summary.profile, summary.device_type);
-    if (current.is_null()) continue;
+    if (current.is_null()) {
+      const bool has_config =
+          !options.current_config(summary.config, "", summary.device_type).is_null();
+      if (has_config && !summary.profile.empty())
+        differences[run] = {"profile " + summary.profile + ", which the config has not now"};
+      continue;
+    }
     std::string& program = programs[current.value("external", nlohmann::json())];
     if (program.empty() && !summary.program.empty())
       program = run::program_hash(config::experiment_from_json(current).external);

@@ -513,15 +513,16 @@ TEST_CASE("weights in a template are a folder's or those of a run by its whole i
   CHECK(contains(obstacle("base"), "no folder "));
   const auto typed = [&] { return fixture.small_error("", {"train.initial_weights=base"}); };
   CHECK(typed().empty());
-  fs::create_symlink("nowhere", fixture.files.folder / "base");
+  std::filesystem::create_symlink("nowhere", fixture.files.folder / "base");
   CHECK(contains(typed(), "no model in "));
 }
 
 TEST_CASE("a typed key of a mixer that a template has replaced is refused") {
   const ConfigFixture fixture;
+  std::string base = tests::small_config;
+  base.replace(base.find("num_layers: 2"), 13, "num_layers: 2, layers: [attention]");
   fixture.files.folder.write("projects/p/templates/base.yaml",
-                             std::string(tests::small_config) +
-                                 "model.layers: [attention]\n{% block more %}{% endblock %}\n");
+                             base + "{% block more %}{% endblock %}\n");
   const std::string gla =
       "{% extends 'base.yaml' %}{% block more %}\nmodel.layers: [gla5]\n"
       "model.gla5.num_heads: 2\n{% endblock %}\n";

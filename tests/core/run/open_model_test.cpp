@@ -451,5 +451,28 @@ TEST_CASE("a model folder is opened as it lies there", "[run]") {
   REQUIRE(model.tokenizer == place.model_folder() / "tokenizer.json");
 }
 
+TEST_CASE("a program of one's own does not begin from other weights than were planned", "[run]") {
+  const Runs runs({"train_a-1234"});
+  InitialModels models = initial_models(runs.path());
+  config::Experiment experiment = open_model(runs.path(), "train_a-1234").experiment;
+  experiment.train.initial_weights = "train_a-1234";
+  const InitialWeights weights = models.find(experiment);
+  RunRecord record = runs.only().record();
+  record.identity.initial_weights = weights.hash;
+  record.identity.program = "of files";
+  worker::Request request;
+  request.initial_weights = weights.folder.string();
+  const auto fault = [&] {
+    return error_of([&] { require_planned_weights(record, request, experiment.model); });
+  };
+  CHECK(fault().empty());
+  record.identity.initial_weights = "other";
+  CHECK(contains(fault(), "no longer those that it was planned with"));
+  request.initial_weights += "-gone";
+  CHECK_FALSE(fault().empty());
+  request.resume_from = "a checkpoint of its own";
+  CHECK(fault().empty());
+}
+
 }  // namespace
 }  // namespace forge::run

@@ -702,5 +702,16 @@ TEST_CASE(
   CHECK(newest.rows[0].differs_from_config.empty());
 }
 
+TEST_CASE("a profile that the config has not now is another setting", "[report]") {
+  store::ConfiguredRun run = tuned("llama", 0.1, 7);
+  run.summary.profile = "quick";
+  AblationOptions options;
+  options.current_config = [&](const auto&, const std::string& profile, const auto&) {
+    return profile == "quick" ? nlohmann::json() : run.config;
+  };
+  CHECK(build_ablation(table(), {run}, options).rows[0].differs_from_config ==
+        std::vector<std::string>{"profile quick, which the config has not now"});
+}
+
 }  // namespace
 }  // namespace forge::tables
