@@ -159,7 +159,7 @@ void HalvingSearch::on_end(size_t number, const Outcome& outcome) {
   if (run::is_stopped_with_all(outcome.status.reason) || (is_withdrawn && is_last))
     group.is_given_up = true;
   // One that a person stopped on its way, or that failed, waits for the next command.
-  if (outcome.ending != Ending::ended || !went_well || !now.has_arrived()) now.is_out = true;
+  if (is_withdrawn || !went_well || !now.has_arrived()) now.is_out = true;
 }
 
 PendingRun HalvingSearch::sent(Group& group, const run::NextRun& next) {

@@ -11,7 +11,7 @@ namespace forge::lint {
 
 using jinja::BlockInfo;
 
-std::string root_key(const std::string& line) {
+std::string root_key(std::string_view line) {
   const auto is_part = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '.';
@@ -94,10 +94,6 @@ class DottedKeyRule {
   const CheckedConfig& checked_;
   Findings& findings_;
 };
-
-}  // namespace
-
-namespace {
 
 /// What a key such as profiles.quick.train.max_steps gives its profile; null of other keys.
 yaml::NodePtr dotted_profile(const yaml::Entry& entry) {

@@ -122,7 +122,7 @@ std::optional<YamlVersionDifference> yaml_version_difference(std::string_view pl
 
 /// The key that a line gives at the root of a config: "model.canon.set: AC" -> "model.canon.set";
 /// "" for other lines.
-std::string root_key(const std::string& line);
+std::string root_key(std::string_view line);
 
 /// repeated-key: a key that one block of one template gives twice.
 void check_repeated_keys(const CheckedConfig& checked, Findings& findings);

@@ -112,12 +112,14 @@ void check_text_outside_blocks(const CheckedConfig& checked, Findings& findings)
   for (const UsedTemplate& used : checked.templates) {
     if (ancestors_of(used, checked).empty()) continue;
     const SourceText& source = *used.analysis->source;
-    const std::vector<std::string> lines = split(source.text, '\n');
-    for (size_t i = 0; i < lines.size(); ++i) {
-      const int line = source.first_line + int(i);
-      const std::string key = root_key(lines[i]);
-      const bool is_setting = !key.empty() && config::is_known_path(key.substr(0, key.find('.')));
-      if (!is_setting || used.analysis->block_at(line)) continue;
+    int line = source.first_line;
+    for (size_t at = 0; at < source.text.size(); ++line) {
+      const size_t end = std::min(source.text.find('\n', at), source.text.size());
+      const std::string_view text = std::string_view(source.text).substr(at, end - at);
+      at = end + 1;
+      if (used.analysis->block_at(line)) continue;
+      const std::string key = root_key(text);
+      if (key.empty() || !config::is_known_path(key.substr(0, key.find('.')))) continue;
       findings.push_back({Severity::warning,
                           "outside-blocks",
                           make_span(used.analysis->source, line, 1),
@@ -320,19 +322,11 @@ std::vector<std::string> known_paths(const CheckedConfig& checked, const Views& 
   return {paths.begin(), paths.end()};
 }
 
-}  // namespace
-
-namespace {
-
-/// What the templates of a config read, and where.
-using Reads = std::map<std::string, std::vector<std::pair<const TemplateAnalysis*, int>>>;
-
-Reads reads_of(const CheckedConfig& checked) {
-  Reads reads;
+Views paths_read(const CheckedConfig& checked) {
+  Views paths;
   for (const TemplateAnalysis* part : checked.parts)
-    for (const VariableRead& read : part->reads)
-      reads[read.path].emplace_back(part, read.span.line);
-  return reads;
+    for (const VariableRead& read : part->reads) paths.insert(read.path);
+  return paths;
 }
 
 /// The name of the outermost block around a line, "".
@@ -342,19 +336,27 @@ std::string block_around(const TemplateAnalysis& part, int line) {
   return block->enclosing.empty() ? block->name : block->enclosing;
 }
 
+/// The line in the block on which it calls super() first; 0: it does not.
+int super_line(const TemplateAnalysis& part, const BlockInfo& block) {
+  const SourceText& source = *part.source;
+  if (!block.uses_super) return 0;
+  size_t at = 0;
+  for (int line = source.first_line; line < block.span.line; ++line)
+    at = source.text.find('\n', at) + 1;  // the block is below it
+  const size_t found = source.text.find("super()", at);
+  if (found == std::string::npos) return 0;
+  const auto begin = source.text.begin();
+  return block.span.line + static_cast<int>(std::count(
+                               begin + std::ptrdiff_t(at), begin + std::ptrdiff_t(found), '\n'));
+}
+
 /// Whether a block calls super() only below the line, and an inherited one of its name sets the
 /// same path.
 bool is_overwritten(const CheckedConfig& checked,
                     const UsedTemplate& used,
                     const VariableWrite& write) {
   const BlockInfo* const own = used.analysis->block_at(write.span.line);
-  if (!own || !own->uses_super) return false;
-  const SourceText& source = *used.analysis->source;
-  const std::vector<std::string> lines = split(source.text, '\n');
-  for (int line = own->span.line; line < write.span.line; ++line) {
-    const auto index = static_cast<size_t>(line - source.first_line);
-    if (index < lines.size() && lines[index].find("super()") != std::string::npos) return false;
-  }
+  if (!own || super_line(*used.analysis, *own) <= write.span.line) return false;
   const std::vector<const UsedTemplate*> ancestors = ancestors_of(used, checked);
   return std::any_of(ancestors.begin(), ancestors.end(), [&](const UsedTemplate* ancestor) {
     const std::vector<VariableWrite>& writes = ancestor->analysis->writes;
@@ -365,19 +367,23 @@ bool is_overwritten(const CheckedConfig& checked,
   });
 }
 
+/// Whether a template reads the path in its block of that name.
+bool is_read_in(const CheckedConfig& checked, const std::string& path, const std::string& block) {
+  return std::any_of(checked.parts.begin(), checked.parts.end(), [&](const TemplateAnalysis* part) {
+    return std::any_of(part->reads.begin(), part->reads.end(), [&](const VariableRead& read) {
+      return read.path == path && block_around(*part, read.span.line) == block;
+    });
+  });
+}
+
 /// Why setting it changes nothing; "" where it may.
 std::string why_unread(const CheckedConfig& checked,
                        const UsedTemplate& used,
                        const VariableWrite& write,
-                       const Reads& reads) {
-  const auto found = reads.find(write.path);
-  if (found == reads.end()) return "no template of this config reads '" + write.path + "'";
-  const std::string block = block_around(*used.analysis, write.span.line);
-  const auto is_there = [&](const auto& read) {
-    return block_around(*read.first, read.second) == block;
-  };
-  const bool is_last = block == "overrides";
-  if (is_last && std::none_of(found->second.begin(), found->second.end(), is_there))
+                       const Views& read) {
+  if (read.count(write.path) == 0) return "no template of this config reads '" + write.path + "'";
+  const bool is_last = block_around(*used.analysis, write.span.line) == "overrides";
+  if (is_last && !is_read_in(checked, write.path, "overrides"))
     return "'" + write.path + "' is read only above the block 'overrides'";
   if (is_overwritten(checked, used, write))
     return "super() below it sets '" + write.path + "' again";
@@ -385,31 +391,29 @@ std::string why_unread(const CheckedConfig& checked,
 }
 
 /// "ns.mixer" for mixer or ns.mixers.
-std::string read_in_place_of(const std::string& path, const Reads& reads) {
-  std::vector<std::string> known;
-  for (const auto& [other, places] : reads) {
+std::string read_in_place_of(const std::string& path, const Views& read) {
+  const std::set<std::string> known(read.begin(), read.end());
+  for (const std::string& other : known)
     if (last_name(other) == path) return "did you mean '" + other + "'?";
-    known.push_back(other);
-  }
-  return did_you_mean(path, known);
+  return did_you_mean(path, {known.begin(), known.end()});
 }
 
 }  // namespace
 
 void check_unread_variables(const CheckedConfig& checked, Findings& findings) {
-  const Reads reads = reads_of(checked);
+  const Views read = paths_read(checked);
   for (const UsedTemplate& used : checked.templates) {
     for (const VariableWrite& write : used.analysis->writes) {
       if (write.kind != VariableWrite::Kind::assignment || write.makes_namespace) continue;
-      const std::string why = why_unread(checked, used, write, reads);
+      const std::string why = why_unread(checked, used, write, read);
       if (why.empty()) continue;
       findings.push_back({Severity::warning,
                           "never-read",
                           write.span,
                           why + ": setting it here changes nothing",
-                          reads.count(write.path) > 0
+                          read.count(write.path) > 0
                               ? "set it in [config_metadata], below == super()"
-                              : read_in_place_of(write.path, reads),
+                              : read_in_place_of(write.path, read),
                           write.path});
     }
   }

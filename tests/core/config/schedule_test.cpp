@@ -193,7 +193,7 @@ TEST_CASE("training goes on under the config that it began with and under one th
   now.train.keep_best = false;
   now.train.max_bad_steps = 2;
   now.train.hung_after_seconds = 9;
-  now.data.path = "/elsewhere";
+  now.data.path = now.data.task.grammar = now.external.working_directory = "/elsewhere";
   check_resumable(before, now, 120);
 }
 

@@ -8,6 +8,7 @@
 #include "core/manage/run_edits.h"
 #include "core/model/weights/checkpoint.h"
 #include "core/run/runs_dir.h"
+#include "tests/core/run/fixture.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_runs.h"
 #include "tests/support/other_user.h"
@@ -327,6 +328,25 @@ TEST_CASE("a checkpoint that is whole by now is not freed as a damaged one",
   REQUIRE(freed.kept.size() == 1);
   CHECK(contains(freed.kept[0], "it can be read by now, and is whole"));
   CHECK(fs::exists(manifest));
+}
+
+TEST_CASE("prepared data that an unfinished run needs stays, wherever the cache is by now",
+          "[upkeep][garbage]") {
+  const TemporaryFolder runs, cache;
+  const std::string text = "data/text-" + std::string(32, 'a') + "/byte_level_bpe-300-v1";
+  const std::string mixture = "data/mixture-" + std::string(32, 'b') + "/byte_level_bpe-300-v1";
+  const std::string other = "data/text-" + std::string(32, 'c') + "/byte_level_bpe-300-v1";
+  for (const std::string& folder : {text, mixture, other}) cache.write(folder + "/lock", "");
+  cache.write(mixture + "/made_from.json",
+              R"({"parts": {"x": {"weight": 1, "folder": ")" + text.substr(5) + "\"}}}");
+  run::RunInputs inputs = small_inputs();
+  inputs.train_tokens[0].path = "/the/cache/before/it/was/moved/" + text + "/train.tokens";
+  new_run(runs.path(), inputs);
+  GarbageOptions options = in_days(30);
+  options.cache_dir = cache.path();
+  const auto garbage = find_garbage(runs.path(), options).garbage;
+  REQUIRE(garbage.size() == 1);
+  CHECK(garbage[0].path == cache / other);
 }
 
 }  // namespace

@@ -545,6 +545,8 @@ TEST_CASE("seeds that change nothing are one run", "[report]") {
   CHECK(ablation.rows[0].runs.size() == 1);
   REQUIRE(ablation.excluded.size() == 1);
   CHECK(contains(ablation.excluded[0].reason, " to the last bit: they count as one run"));
+  for (store::ConfiguredRun& run : all) run.summary.metrics["eval_loss"] = 0;
+  CHECK(build_ablation(table(), all).rows[0].runs.size() == 1);
   // Runs that diverge end alike, whatever they are.
   for (store::ConfiguredRun& run : all) run.summary.metrics["eval_loss"] = INFINITY;
   CHECK(build_ablation(table(), all).rows[0].runs.size() == 3);
@@ -711,6 +713,17 @@ TEST_CASE("a profile that the config has not now is another setting", "[report]"
   };
   CHECK(build_ablation(table(), {run}, options).rows[0].differs_from_config ==
         std::vector<std::string>{"profile quick, which the config has not now"});
+}
+
+TEST_CASE("a row of text of which nothing is scored is none", "[report]") {
+  const std::vector<store::ConfiguredRun> runs = {tuned("llama", 0.1, 1), tuned("llama", 0.1, 2)};
+  AblationOptions options;
+  options.evaluation_rows = [](const std::string&) {
+    return store::EvaluationRows{{0, 1.5, 0}, {0, 16, 0}};
+  };
+  const store::EvaluationRows rows = build_ablation(table(), runs, options).rows[0].evaluation_rows;
+  CHECK(rows.losses == std::vector<double>{1.5});
+  CHECK(rows.tokens == std::vector<int64_t>{16});
 }
 
 }  // namespace
