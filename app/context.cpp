@@ -395,7 +395,7 @@ std::string Context::current_weights(const nlohmann::json& config,
     resolved.experiment = config::experiment_from_json(config);
     known->second = initial_weights(resolved).hash;
   } catch (const Error&) {
-    // Whoever trains the config is told; what its runs found stands.
+    // 'forge run' says what is wrong with it; what its runs found stands.
   }
   return known->second;
 }
@@ -434,7 +434,7 @@ const data::DataFingerprints& Context::current_fingerprints(const nlohmann::json
                                                user_cache_dir(),
                                                ProgressLine("looking for data").phase_reporter());
   } catch (const Error&) {
-    // Whoever trains the config is told; what its runs found stands.
+    // 'forge run' says what is wrong with it; what its runs found stands.
   }
   return known->second;
 }

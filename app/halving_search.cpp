@@ -134,6 +134,16 @@ void HalvingSearch::read(size_t run) {
       runs_[run].pending.planned.folder, rule_, groups_[members_[run].group].rung_steps);
 }
 
+namespace {
+
+bool has_active(const std::vector<run::Contestant>& contestants) {
+  return std::any_of(contestants.begin(), contestants.end(), [](const auto& contestant) {
+    return contestant.is_active;
+  });
+}
+
+}  // namespace
+
 void HalvingSearch::on_end(size_t number, const Outcome& outcome) {
   const size_t run = sent_[number];
   const int aim = contestant(run).aim;
@@ -152,9 +162,7 @@ void HalvingSearch::on_end(size_t number, const Outcome& outcome) {
   Group& group = groups_[members_[run].group];
   const bool is_withdrawn = outcome.ending != Ending::ended;
   const bool by_hand = is_withdrawn || (state == run::RunState::stopped && !outcome.status.halved);
-  const bool is_last = std::none_of(group.contestants.begin(),
-                                    group.contestants.end(),
-                                    [](const auto& other) { return other.is_active; });
+  const bool is_last = !has_active(group.contestants);
   group.is_left = by_hand && is_last;
   if (run::is_stopped_with_all(outcome.status.reason) || (is_withdrawn && is_last))
     group.is_given_up = true;
@@ -234,10 +242,7 @@ std::vector<run::NextRun> HalvingSearch::current(Group& group, bool may_guess) {
 }
 
 bool HalvingSearch::take_others_news(Group& group) {
-  const bool is_over = std::none_of(group.contestants.begin(),
-                                    group.contestants.end(),
-                                    [](const auto& contestant) { return contestant.is_active; });
-  if (!is_over || group.knows_others) return false;
+  if (has_active(group.contestants) || group.knows_others) return false;
   group.knows_others = true;
   bool is_news = false;
   for (size_t place = 0; place < group.runs.size(); ++place) {

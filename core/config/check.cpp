@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/base/whole_id.h"
 #include "core/config/backend.h"
 #include "core/config/fields.h"
 #include "core/config/own_blocks.h"
@@ -353,22 +354,6 @@ void check_document_mask(const Draft& draft) {
   }
 }
 
-/// Whether it can be the whole id of a run: "train_llama-deb27d0123ab",
-/// "train_llama-deb27d0123ab-2".
-bool looks_like_whole_id(const std::string& name) {
-  constexpr size_t digits = 12;
-  const auto ends_in_key = [](const std::string& text) {
-    const size_t dash = text.rfind('-');
-    return dash != std::string::npos && dash > 0 && text.size() == dash + 1 + digits &&
-           text.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
-  };
-  const size_t last = name.rfind('-');
-  if (last == std::string::npos) return false;
-  const bool has_number =
-      last + 1 < name.size() && name.find_first_not_of("0123456789", last + 1) == std::string::npos;
-  return ends_in_key(name) || (has_number && ends_in_key(name.substr(0, last)));
-}
-
 /// Whether a model may be meant that is not whole, or not there for a moment: a file, a link that
 /// leads nowhere, a folder that is empty or has weights.
 bool may_be_broken_model(const fs::path& path) {
@@ -393,7 +378,7 @@ void complete_initial_weights(Draft& draft, const PathBases& bases) {
     name = meant.string();
   } else if (name.find('/') != std::string::npos) {
     complete_path(draft, key, name, bases);  // says where it looked
-  } else if (!looks_like_whole_id(name)) {
+  } else if (!is_whole_id(name)) {
     const bool is_broken = may_be_broken_model(meant);
     if (draft.origins.at(key).set_by.layer == command_line_layer && !is_broken) return;
     throw complaint(draft,

@@ -255,13 +255,7 @@ class Expander {
     NodePtr values = without(root, [&](const std::string& other) { return other != key; });
     if (const Entry* entry = values->find_entry(key))
       values = nest(key, entry->key_origin, expand(entry->value, project));
-    std::vector<const Entry*> dotted;
-    for (const Entry& entry : root.entries)
-      if (starts_with(entry.key, key + ".")) dotted.push_back(&entry);
-    std::stable_sort(dotted.begin(), dotted.end(), [](const Entry* left, const Entry* right) {
-      return left->written < right->written;
-    });
-    for (const Entry* entry : dotted)
+    for (const Entry* entry : dotted_entries(root, key + "."))
       values = merge(values, nest(entry->key, entry->key_origin, expand(entry->value, project)));
     const Entry* const entry = values->find_entry(key);
     return entry ? entry->value : nullptr;

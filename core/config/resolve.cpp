@@ -30,27 +30,23 @@ DocumentParts split_document(const NodePtr& root, const ProblemSink& on_problem)
   DocumentParts document;
   auto sections = std::make_shared<Node>(*root);
   sections->entries.clear();
-  std::vector<const Entry*> dotted;
   NodePtr profiles_only = std::make_shared<Node>(*sections);
   for (const Entry& entry : root->entries) {
-    const Assignment assignment{entry.key, entry.key_origin, entry.value};
     if (entry.key == "profiles") {
       profiles_only = merge(nest(entry.key, entry.key_origin, entry.value), profiles_only);
     } else if (starts_with(entry.key, "profiles.")) {
       profiles_only = merge(profiles_only, nest(entry.key, entry.key_origin, entry.value));
-    } else if (is_dotted(entry.key)) {
-      const auto is_known = [&] { check_path(assignment); };
-      if (attempt(on_problem, Problem::Kind::unknown_key, is_known)) dotted.push_back(&entry);
-    } else {
+    } else if (!is_dotted(entry.key)) {
       sections->entries.push_back(entry);
     }
   }
-  // Two of them may concern each other: the one that was written last wins.
-  std::stable_sort(dotted.begin(), dotted.end(), [](const Entry* left, const Entry* right) {
-    return left->written < right->written;
-  });
-  for (const Entry* entry : dotted)
-    document.assignments.push_back({entry->key, entry->key_origin, entry->value});
+  for (const Entry* entry : dotted_entries(*root)) {
+    if (starts_with(entry->key, "profiles.")) continue;
+    const Assignment assignment{entry->key, entry->key_origin, entry->value};
+    const auto is_known = [&] { check_path(assignment); };
+    if (attempt(on_problem, Problem::Kind::unknown_key, is_known))
+      document.assignments.push_back(assignment);
+  }
   document.sections = sections;
   if (const Entry* profiles = profiles_only->find_entry("profiles"))
     document.profiles = profiles->value;

@@ -66,6 +66,17 @@ NodePtr merge(const NodePtr& base, const NodePtr& over) {
   return merge_to_depth(base, over, deepest);
 }
 
+std::vector<const Entry*> dotted_entries(const Node& root, const std::string& prefix) {
+  std::vector<const Entry*> dotted;
+  for (const Entry& entry : root.entries)
+    if (entry.key.find('.') != std::string::npos && starts_with(entry.key, prefix))
+      dotted.push_back(&entry);
+  std::stable_sort(dotted.begin(), dotted.end(), [](const Entry* left, const Entry* right) {
+    return left->written < right->written;
+  });
+  return dotted;
+}
+
 std::string short_text(const Node& node) {
   if (node.is_mapping()) return "a mapping";
   if (node.is_null()) return "null";

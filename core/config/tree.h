@@ -18,6 +18,11 @@ yaml::NodePtr nest(const std::string& path,
 /// kept as `overridden` of their entry.
 yaml::NodePtr merge(const yaml::NodePtr& base, const yaml::NodePtr& over);
 
+/// The entries of a root whose keys are dotted and begin with `prefix`, in the order in which they
+/// were written last: two of them may concern each other.
+std::vector<const yaml::Entry*> dotted_entries(const yaml::Node& root,
+                                               const std::string& prefix = "");
+
 /// A value as one short line: "32", "[0.9, 0.999]", "a mapping".
 std::string short_text(const yaml::Node& node);
 

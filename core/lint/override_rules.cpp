@@ -95,15 +95,22 @@ class DottedKeyRule {
   Findings& findings_;
 };
 
-/// What a key such as profiles.quick.train.max_steps gives its profile; null of other keys.
-yaml::NodePtr dotted_profile(const yaml::Entry& entry) {
-  constexpr const char* prefix = "profiles.";
-  if (!starts_with(entry.key, prefix)) return nullptr;
-  const size_t dot = entry.key.find('.', std::string(prefix).size());
-  if (dot == std::string::npos) return entry.value;
-  SourceSpan origin = entry.key_origin;
-  if (origin.column > 0) origin.column += static_cast<int>(dot) + 1;
-  return config::nest(entry.key.substr(dot + 1), origin, entry.value);
+/// What the profiles change, as mappings or by dotted keys such as profiles.quick.train.max_steps.
+std::vector<yaml::NodePtr> changes_of_profiles(const yaml::Node& root) {
+  std::vector<yaml::NodePtr> changes;
+  const std::string prefix = "profiles.";
+  for (const yaml::Entry* entry : config::dotted_entries(root, prefix)) {
+    const size_t dot = entry->key.find('.', prefix.size());
+    SourceSpan origin = entry->key_origin;
+    if (dot != std::string::npos && origin.column > 0) origin.column += static_cast<int>(dot) + 1;
+    changes.push_back(dot == std::string::npos
+                          ? entry->value
+                          : config::nest(entry->key.substr(dot + 1), origin, entry->value));
+  }
+  const yaml::Node* const profiles = root.find("profiles");
+  if (!profiles || !profiles->is_mapping()) return changes;
+  for (const yaml::Entry& profile : profiles->entries) changes.push_back(profile.value);
+  return changes;
 }
 
 }  // namespace
@@ -111,18 +118,13 @@ yaml::NodePtr dotted_profile(const yaml::Entry& entry) {
 void check_dotted_keys(const CheckedConfig& checked, Findings& findings) {
   if (!checked.is_experiment) return;
   const yaml::Node& root = *checked.parsed.root;
+  const std::vector<yaml::NodePtr> profiles = changes_of_profiles(root);
   DottedKeyRule rule(checked, findings);
-  const yaml::Node* profiles = root.find("profiles");
   for (const yaml::Entry& dotted : root.entries) {
     if (!config::is_dotted(dotted.key) || starts_with(dotted.key, ".")) continue;
     if (starts_with(dotted.key, "profiles.")) continue;
     rule.compare(root, dotted.key, "", dotted);
-    for (const yaml::Entry& entry : root.entries)
-      if (const yaml::NodePtr profile = dotted_profile(entry))
-        rule.compare(*profile, dotted.key, "", dotted);
-    if (!profiles || !profiles->is_mapping()) continue;
-    for (const yaml::Entry& profile : profiles->entries)
-      rule.compare(*profile.value, dotted.key, "", dotted);
+    for (const yaml::NodePtr& changes : profiles) rule.compare(*changes, dotted.key, "", dotted);
   }
 }
 

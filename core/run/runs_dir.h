@@ -36,10 +36,6 @@ void require_listed(const std::filesystem::path& runs_dir);
 /// Error where it cannot be listed.
 std::vector<RunFolder> list_runs(const std::filesystem::path& runs_dir);
 
-/// Whether it ends in a whole key, "-" and 12 hex digits, or in that of a repetition, "-N". It is
-/// no beginning of an id then: where that run was removed, a repetition of it is not meant.
-bool is_whole_id(const std::string& id);
-
 /// The run of that id, or the only one whose id begins so; none if there is none. Throws Error with
 /// the candidates if there are several, and where that id is a link.
 std::optional<RunFolder> find_run(const std::filesystem::path& runs_dir, const std::string& id);

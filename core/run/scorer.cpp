@@ -56,8 +56,7 @@ void Scorer::add(const worker::Answers& answers) {
   if (earlier != answered_.end()) {
     if (earlier->second == said) return;
     throw Error("the worker answered row " + std::to_string(answers.row) +
-                " twice, each time "
-                "something else");
+                " twice, with other values");
   }
   scorer_->add({answers.kind, answers.row, answers.ids, answers.values});
   answered_.emplace(key, said);

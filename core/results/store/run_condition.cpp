@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "core/base/whole_id.h"
 #include "core/config/tree.h"
 #include "core/run/run_folder.h"
 #include "core/run/runs_dir.h"
@@ -186,7 +187,7 @@ bool holds(const RunCondition& condition, const Json& column) {
 }
 
 bool names_run(const std::string& pattern, const std::string& name) {
-  const bool is_beginning = starts_with(name, pattern) && !run::is_whole_id(pattern);
+  const bool is_beginning = starts_with(name, pattern) && !is_whole_id(pattern);
   return is_beginning || name == pattern || ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
